@@ -62,7 +62,7 @@ bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream 
 	return stream->in_chain == chain->number;
 }
 
-/* What was collected is posted first if that is what takes it; a sender that never waits gets its completions here. */
+/* Posts the chain first if its WRs are in the way. A sender that never waits gets its completions here. */
 static __attribute__((noinline)) bool make_room(struct shunt_chain *chain, uint32_t bytes, uint32_t reserve)
 {
 	struct shunt_lane *lane = chain->lane;
@@ -95,7 +95,7 @@ static inline bool room(struct shunt_chain *chain, uint32_t bytes, uint32_t rese
 
 /* --- the chain --- */
 
-/* What the chain's WRs number `from` and on stood for was not posted: it is work again (PF-10). */
+/* WRs of the chain from number `from` on were not posted: their work is queued again (PF-10). */
 static void undo(struct shunt_chain *chain, uint32_t from, uint32_t count)
 {
 	struct shunt_lane *lane = chain->lane;

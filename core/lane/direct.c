@@ -50,7 +50,7 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 						 .lkey = lkey };
 		length += sge[sges - 1].length;
 	}
-	/* Who has pinned its buffer waits for this WR (zero_copy.c). */
+	/* A sender that has pinned its buffer waits for this WR (zero_copy.c). */
 	flags = shunt_wr_flags(lane, lane->sent + 1, 0, length, true, length > lane->max_inline || (tx->pin && lane->retains));
 	flags |= shunt_copying_flags(lane, tx, offset, length);
 	shunt_wr_fill(&wr, sge, sges, flags | IBV_SEND_SOLICITED, lane->sent + 1,

@@ -35,7 +35,7 @@ static void configure(struct shunt_lane *lane)
 	shunt_copying_configure(lane);
 }
 
-/* What SHUNT_WINDOW=auto is: where bytes are kept until they have arrived, one stream may fill it (send_window.h). */
+/* SHUNT_WINDOW=auto: a stream may fill the window if the lane keeps bytes until they have arrived (send_window.h). */
 static uint64_t usual_window(const struct shunt_lane *lane)
 {
 	uint64_t widest = lane->link->engine->config.stage_max;
@@ -293,7 +293,7 @@ bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream
 	shunt_group_poll_fully(lane->link->engine);
 	atomic_store(&stream->tx.wants_handed, true);
 	if (!atomic_load(&stream->tx.handed))
-		return false;	/* a window keeps it back: who posts it sees the mark */
+		return false;	/* a window keeps it back: the poster sees the mark */
 	return shunt_lane_settled(lane) && !atomic_load(&lane->failed);
 }
 

@@ -2,14 +2,13 @@
 /*
  * A lane: one RC QP of a link, and the merge queue in front of it (RB-01…05).
  *
- * A send on an idle lane is posted at once, straight from the program's buffer when it fits
- * inline. When the lane is busy or out of credit, bytes are staged per stream; whoever holds the lane
- * serves everybody's: contiguous bytes of a stream become one WR, several streams one chain with
- * one doorbell, as SHUNT_BATCH allows. Later arrivals leave at once: they mark the lane dirty, and the holder
- * looks again after it has left the lock, so no flush is lost (PF-07).
+ * A send on an idle lane is posted at once, straight from the program's buffer when it fits inline. When the lane is
+ * busy or out of credit, bytes are staged per stream, and the lane's holder serves all streams. Contiguous bytes of a
+ * stream become one WR, several streams one chain with one doorbell, as SHUNT_BATCH allows. Later arrivals leave at
+ * once: they mark the lane dirty. The holder looks again after it has left the lock, so no flush is lost (PF-07).
  *
- * Nothing ever waits in order to be merged. Bytes are held back only while the stream has a WR that is
- * known to be under way and will say when it is done (CP-01), or because the program says so (MSG_MORE).
+ * Nothing ever waits in order to be merged. Bytes are held back in two cases. The stream has a WR under way that will
+ * say when it is done (CP-01), or the program announces more (MSG_MORE).
  */
 #ifndef SHUNT_CORE_LANE_LANE_H
 #define SHUNT_CORE_LANE_LANE_H
@@ -31,11 +30,11 @@ struct shunt_imm_queue;
 struct shunt_lane_trace;
 
 /*
- * What a lane asks of the room above, about one of its streams. lane.lock held. Nothing here is called for a
- * message that goes the short way.
+ * Calls of a lane into the room above, about one of its streams. lane.lock held. Nothing here is
+ * called for a message that goes the short way.
  */
 struct shunt_lane_hooks {
-	/* WRs of the stream may be complete: who waits for that is told. True: something still waits. */
+	/* WRs of the stream may be complete: their waiters are told. True: something still waits. */
 	bool (*done)(struct shunt_stream *stream);
 	/* A sender that was told to wait may find room. */
 	void (*roomy)(struct shunt_stream *stream);
@@ -142,9 +141,8 @@ void shunt_lane_fini(struct shunt_lane *lane);
 bool shunt_lane_change(struct shunt_lane *lane);
 
 /*
- * Places up to `bytes` of `from` at the stream's offset in the peer's ring, or stages them. tx.lock
- * held, stream on the link. Returns how many bytes were taken: less than asked when there is no
- * room; 0 when there is none at all.
+ * Places up to `bytes` of iov at the stream's offset in the peer's ring, or stages them. tx.lock held, stream on the
+ * link. Returns how many bytes were taken: less than asked when room is short; 0 when it has run out.
  */
 size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream, struct shunt_iov *from,
 		       size_t bytes);

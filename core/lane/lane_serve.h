@@ -33,7 +33,7 @@ static inline void shunt_lane_leave(struct shunt_lane *lane)
 
 /*
  * Bytes of the stream are on their way, and the device will say when they have arrived: until then
- * more of them are gathered (CP-01). What the device does at once is never waited for.
+ * more of them are gathered (CP-01). A device that is done at once is never waited for.
  */
 static inline bool shunt_lane_under_way(struct shunt_lane *lane, const struct shunt_stream *stream)
 {

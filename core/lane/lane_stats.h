@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lanes have counted, for the statistics: that of links which have ended is kept by the group. */
+/* Counters of lanes, for the statistics. The group keeps those of ended links. */
 #ifndef SHUNT_CORE_LANE_LANE_STATS_H
 #define SHUNT_CORE_LANE_LANE_STATS_H
 

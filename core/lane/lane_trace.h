@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A lane's records of sends that are followed, as the peer wants them (struct shunt_trace_record). They are made in a
- * page of our arena and written to the ring that the peer has offered: once before the last byte of a send, and again
- * when it is known when the byte was placed. A slot is never waited for. lane.lock held throughout.
+ * page of our arena and written to the ring that the peer has offered. That happens before the last byte of a send,
+ * and again when it is known when the byte was placed. A slot is never waited for. lane.lock held throughout.
  */
 #ifndef SHUNT_CORE_LANE_LANE_TRACE_H
 #define SHUNT_CORE_LANE_LANE_TRACE_H

@@ -111,7 +111,7 @@ static void unmake(struct shunt_lane *lane)
 
 /* --- all of a link --- */
 
-/* Who polls may look at all of them (shunt_link_fail). */
+/* Polling threads look at all lanes of a link (shunt_link_fail), so group.lock is taken. */
 static void set_count(struct shunt_link *link, uint32_t count)
 {
 	shunt_lock_take(&link->engine->group.lock);
@@ -212,11 +212,11 @@ void shunt_lanes_stop(struct shunt_link *link)
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 	shunt_link_condemn(link);
-	shunt_lock_take(&engine->group.lock);	/* who polls may just be posting receives; nobody does after this */
+	shunt_lock_take(&engine->group.lock);	/* a polling thread may just be posting receives; none does after this */
 	shunt_lock_leave(&engine->group.lock);
 	for (uint32_t i = 0; i < link->lane_count; i++) {
 		link->device->verbs->modify_qp(link->lanes[i].qp, &attr, IBV_QP_STATE);
-		shunt_lock_take(&link->lanes[i].lock);	/* who has posted before has noted it after this */
+		shunt_lock_take(&link->lanes[i].lock);	/* a poster from before has noted it after this */
 		shunt_lock_leave(&link->lanes[i].lock);
 	}
 	shunt_group_poll_fully(engine);	/* what was delivered before counts, and nothing else */

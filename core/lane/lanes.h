@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lanes of a link (RB-21): making as many as both ends want, and telling streams which is theirs. Lane n of
- * one end is connected with lane n of the other. A stream keeps its lane for as long as it is on the link, so what
- * is said of it stays in order; streams of different lanes share no lock, no window and no queue of the device.
+ * The lanes of a link (RB-21): making as many as both ends want, and telling streams which is theirs. Lane n of one
+ * end is connected with lane n of the other. A stream keeps its lane for as long as it is on the link, so its
+ * messages stay in order. Streams of different lanes share no lock, no window and no queue of the device.
  *
  * They live and die together: what makes one of them useless ends the link for all of them (link.c).
  */

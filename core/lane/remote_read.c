@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was written to the peer's ring, from there: where the device shows it, by looking; elsewhere by RDMA READ, of
- * which the peer takes no notice. For a retirement, so it may take a round trip; the lane is kept meanwhile.
+ * Reads back the bytes written to the peer's ring: from memory if the device shows it, otherwise by RDMA READ. The
+ * peer does not notice. For a retirement, so it may take a round trip; the lane is kept meanwhile.
  */
 #include "core/lane/remote_read.h"
 #include <sched.h>

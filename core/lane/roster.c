@@ -87,7 +87,7 @@ bool shunt_roster_idle(struct shunt_engine *engine, bool *served)
 		else
 			*served = true;
 		idle &= !shunt_lane_stalled(lane);
-		shunt_roster_kick(engine, lane);	/* also for who has left us a mark meanwhile */
+		shunt_roster_kick(engine, lane);	/* also for a thread that has left us a mark meanwhile */
 	}
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);

@@ -33,9 +33,10 @@ bool shunt_roster_stalls(struct shunt_engine *engine);
 /* The lane is served by shunt_group_after(). group.lock held. */
 void shunt_roster_kick(struct shunt_engine *engine, struct shunt_lane *lane);
 /*
- * The next lane to be served, its lock taken, or NULL; `served`: the one before it, which is left. What holds a lane that
- * has no seat is its lock, and without that group.lock, under which it is removed. As in shunt_lane_kick(), who does not
- * get the lock leaves a mark instead. *stalled: the lane that is left has work that waits. group.lock held.
+ * The next lane to be served, its lock taken, or NULL; `served`: the one before it, which is left. A lane without a
+ * stream is kept by its lock. Until that is taken group.lock keeps it, because lanes are removed under group.lock. As
+ * in shunt_lane_kick(), a thread that does not get the lock leaves a mark instead. *stalled: the lane that is left
+ * has work that waits. group.lock held.
  */
 struct shunt_lane *shunt_roster_next(struct shunt_group *group, struct shunt_lane *served, bool *stalled);
 

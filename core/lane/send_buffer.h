@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The staging buffer of a stream: bytes that were accepted and that the device does not have yet, because the
- * lane could not post them, or because the device fetches what a WR cannot carry itself (shunt_lane.fetches).
- * Then it is carved from the link's registered memory (preMR, RB-09). There, and where what was posted is kept
- * in case the queue pair dies (shunt_lane.retains), a byte may be overwritten only when the WR it belongs to is
- * complete. Written under tx.lock, emptied under lane.lock.
+ * The staging buffer of a stream: accepted bytes that the device does not have yet. Either the lane could not post
+ * them, or the device reads from it what a WR cannot carry itself (shunt_lane.fetches). Then it is carved from the
+ * link's registered memory (preMR, RB-09). A device that reads, or a lane that keeps bytes in case the queue pair
+ * dies (shunt_lane.retains), still needs posted bytes. Such a byte may be overwritten only when its WR is complete.
+ * Written under tx.lock, emptied under lane.lock.
  */
 #ifndef SHUNT_CORE_LANE_SEND_BUFFER_H
 #define SHUNT_CORE_LANE_SEND_BUFFER_H
@@ -22,9 +22,8 @@ bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart);
 /* It holds `bytes`, or as much as it ever will. tx.lock held. */
 bool shunt_send_buffer_is_wide(struct shunt_stream *stream, uint64_t bytes);
 /*
- * Makes the stage hold at least `bytes`, or as many as there is memory for; tx.most follows that. 0;
- * -ENOMEM: there is none; -EBUSY: the device still needs bytes of the one before. tx.lock and
- * lane.lock held.
+ * Makes the stage hold at least `bytes`, or as many as there is memory for; tx.most follows that. 0; -ENOMEM: no
+ * memory; -EBUSY: the device still needs bytes of the former one. tx.lock and lane.lock held.
  */
 int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes);
 /* shunt_send_buffer_widen() would not say -EBUSY. Any thread. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How many bytes of a stream may be under way: posted, and kept until they have arrived. A stage of 64 KiB bears no
- * more than that for each round trip, so it grows with what the path bears: the rate at which bytes arrive, times the
- * shortest round trip seen. Within SHUNT_STAGE_MAX, and 64 times that for all streams of the process. A direction in
- * which nothing has been sent for some seconds has the small one again (core/recovery/reclaim.c).
+ * more than that for each round trip. So it grows to the bandwidth-delay product: the rate at which bytes arrive,
+ * times the shortest round trip seen. Within SHUNT_STAGE_MAX, and 64 times that for all streams of the process. A
+ * direction in which nothing has been sent for some seconds has the small one again (core/recovery/reclaim.c).
  *
  * Only lanes that keep what was posted (shunt_lane_keeps) have one: those of RDMA devices.
  */
@@ -16,18 +16,18 @@
 
 /* A WR of the stream, and where its bytes end. Written under lane.lock, read by any thread: `wr` first and last. */
 struct shunt_send_mark {
-	_Atomic uint64_t wr;	/* SHUNT_NEVER: it is being changed, or there is none */
+	_Atomic uint64_t wr;	/* SHUNT_NEVER: it is being changed, or none */
 	_Atomic uint64_t end;	/* stream offset */
 };
 
-struct shunt_send_window {	/* tx.lock, but for the marks: lane.lock */
+struct shunt_send_window {	/* tx.lock, except the marks: lane.lock */
 	struct shunt_send_mark marks[SHUNT_SEND_WINDOW_MARKS];
 	uint32_t next_mark;
 	uint64_t marked;	/* end of the newest */
 
 	_Atomic uint32_t bytes;	/* that may be under way */
 	/* The stage before this one, from which the device still fetches. */
-	_Atomic uint64_t former_wr;	/* the last WR that does; 0: there is none */
+	_Atomic uint64_t former_wr;	/* number of the last WR that does; 0: none */
 	uint64_t former_place;
 	uint32_t former_size;
 

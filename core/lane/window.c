@@ -38,8 +38,8 @@ static void none_start(struct shunt_window *window, const struct shunt_config *c
 }
 
 /*
- * Additive increase by a fragment for each window that completed in time, a cut to 3/4 when a completion
- * took twice the shortest time seen, once for each window.
+ * Additive increase by a fragment for each window that completed in time. A cut to 3/4, once for
+ * each window, when a completion took twice the shortest time seen.
  */
 static void aimd_start(struct shunt_window *window, const struct shunt_config *config)
 {
@@ -88,8 +88,8 @@ static void move_edge(struct shunt_window *window)
 }
 
 /*
- * Half the window after the last one at the latest, so that it opens before it is used up; and where the next
- * fragment might find it closed.
+ * A signal half a window after the last one at the latest, so that the window opens before it is
+ * used up. And one where the next fragment might find it closed.
  */
 static void plan_signal(struct shunt_window *window, uint64_t marked)
 {
@@ -163,7 +163,7 @@ void shunt_window_fini(struct shunt_window *window)
 	window->marks = NULL;
 }
 
-/* What is alone on the device always may. */
+/* A WR that is alone on the device is always admitted. */
 static bool device_admits(struct shunt_window *window, uint32_t bytes)
 {
 	uint64_t before;

@@ -3,9 +3,9 @@
  * Admission: how much of a lane, and of the device, may be in flight at a time (RB-12…15, XR-13, XR-23).
  *
  * The window stands between the merge queue and the QP: it holds back what is posted, never what is
- * accepted. So what waits for it is merged, and a program sees no more of it than of a slow network. In
- * flight is what was posted and is not known to be complete; only signaled WRs tell, so a WR behind which
- * the window closes is always signaled.
+ * accepted. So what waits for it is merged, and a program sees no more of it than of a slow
+ * network. Bytes are in flight from their posting until they are known to be complete. Only
+ * signaled WRs tell, so a WR behind which the window closes is always signaled.
  *
  * A policy is one row of the table in window.c.
  */
@@ -85,7 +85,7 @@ struct shunt_window {		/* lane.lock, except P: group.lock */
 	_Atomic uint64_t bytes;	/* P */
 	uint64_t frag_bytes;
 	const struct shunt_admission *policy;
-	struct shunt_gate *gate;	/* NULL: there is none */
+	struct shunt_gate *gate;	/* NULL: none */
 	struct shunt_gate_hand hand;
 	uint64_t device_bytes;
 	_Atomic uint64_t *device;	/* in flight in all lanes; NULL: not counted */
@@ -102,11 +102,11 @@ struct shunt_window {		/* lane.lock, except P: group.lock */
 /* 0 or -ENOMEM. sq_depth: a power of two; `device`: the counter of the device. */
 int shunt_window_init(struct shunt_window *window, const struct shunt_config *config, uint32_t sq_depth,
 		      _Atomic uint64_t *device);
-/* What is in flight will never complete; the device's count forgets it. */
+/* WRs in flight will never complete; the device's count forgets them. */
 void shunt_window_fini(struct shunt_window *window);
 /*
- * The configuration's limits have changed. All that was posted is complete, or a WR that is under way says when it is;
- * nothing was admitted that is not posted. group.lock held, too.
+ * The configuration's limits have changed. All that was posted is complete, or a WR that is under way says when it
+ * is; nothing was admitted that is not posted. Also group.lock held.
  */
 void shunt_window_change(struct shunt_window *window, const struct shunt_config *config,
 			 _Atomic uint64_t *device);
@@ -154,8 +154,8 @@ static inline uint64_t shunt_window_most(const struct shunt_window *window)
 }
 
 /*
- * May a data WR of `bytes` be posted behind `wrs` WRs that are in flight or about to be posted, `ahead` data
- * bytes in the latter? What is alone always may (PF-23). A yes counts for the device at once.
+ * May a data WR of `bytes` be posted behind `wrs` WRs? Those are in flight or about to be posted, with `ahead` data
+ * bytes in the latter. A lone WR is always admitted (PF-23). A yes counts for the device at once.
  */
 static inline enum shunt_limit shunt_window_admit(struct shunt_window *window, uint64_t wrs, uint64_t ahead,
 						  uint32_t bytes)

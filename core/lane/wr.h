@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The work requests of a lane: whether one more may be posted, its flags, its place in the peer's ring, and the
- * posting. What chain.h and direct.h share. lane.lock held.
+ * The work requests of a lane: whether one more may be posted, its flags, its place in the peer's
+ * ring, and the posting. Shared by chain.h and direct.h. lane.lock held.
  */
 #ifndef SHUNT_CORE_LANE_WR_H
 #define SHUNT_CORE_LANE_WR_H

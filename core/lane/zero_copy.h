@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A large blocking send from the program's own buffer (dynMR, RB-10): the buffer is registered, the device
- * fetches from it, and the call returns when it has. From which size on that is cheaper than a copy into
- * registered memory is set, or measured once (RB-11). Only for devices that do not carry everything inline.
+ * A large blocking send from the program's own buffer (dynMR, RB-10). The buffer is registered, the device reads from
+ * it, and the call returns when it has. From which size on that is cheaper than a copy into registered memory is set,
+ * or measured once (RB-11). Only for devices that do not carry everything inline.
  */
 #ifndef SHUNT_CORE_LANE_ZERO_COPY_H
 #define SHUNT_CORE_LANE_ZERO_COPY_H

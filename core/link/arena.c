@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside a block, buddies. `tree` has a byte for each power-of-two part of the block: node 1 is the block
- * itself, 2n and 2n+1 are the halves of n, the last nodes are the 4 KiB parts. A byte says how large the largest
- * free part below the node is: 0 none, 1 4 KiB, 2 8 KiB, … What is below a node that is handed out, or wholly
- * free, is not touched, so a free node's halves are both free.
+ * Inside a block, buddies. `tree` has a byte for each power-of-two part of the block. Node 1 is the block itself, 2n
+ * and 2n+1 are the halves of n, the last nodes are the 4 KiB parts. A byte is the size of the largest free part below
+ * the node: 0 none, 1 4 KiB, 2 8 KiB, and so on. Nodes below one that is handed out, or wholly free, keep their
+ * bytes. So a free node's halves are both free.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -241,7 +241,7 @@ static uint64_t block_take(struct shunt_arena *arena, uint32_t i, uint32_t log)
 
 /* --- taking and giving --- */
 
-/* One in use, else an empty one, else a new one; so the others become empty. Returns count: there is none. */
+/* One in use, else an empty one, else a new one; so the others become empty. Returns count for none. */
 static uint32_t choose(struct shunt_arena *arena, uint32_t size)
 {
 	uint32_t empty = arena->count, fresh = arena->count;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The arena of a link: address space, backed on touch, that RDMA reaches. It begins with the control lines,
- * which are a memory region of their own for as long as the link lives. Behind them it is divided into blocks
- * of equal size (SHUNT_MR), out of which rings are carved, and stages where the device fetches from them:
- * powers of two from 4 KiB. A block is a memory region while something is in it; it is registered when no other
- * has room, and let go, with its pages, when it has been empty for a while (XR-14).
+ * The arena of a link: address space, backed on touch, that RDMA reaches. It begins with the control lines, which are
+ * a memory region of their own for as long as the link lives. Behind them come blocks of equal size (SHUNT_MR), out
+ * of which rings are carved, and stages if the device reads from them. Parts of a block are powers of two from 4 KiB.
+ * A block is registered as a memory region when no other has room. It is let go, with its pages, when it has been
+ * empty for a while (XR-14).
  *
- * What has been given back may be handed out again at once, so a ring is given back when its peer is known
- * never to write there again, and a stage when nothing is fetched from it any more. Meanwhile AddressSanitizer, where
- * there is one, reports who touches it by the engine's mapping: what a block has that is not handed out is poisoned.
+ * Memory that is given back may be handed out again at once. So a ring is given back when its peer can no longer
+ * write there. A stage is given back when no reads from it are under way. Meanwhile AddressSanitizer, where there is
+ * one, reports who touches it by the engine's mapping: what a block has that is not handed out is poisoned.
  */
 #ifndef SHUNT_CORE_LINK_ARENA_H
 #define SHUNT_CORE_LINK_ARENA_H
@@ -24,7 +24,7 @@ struct shunt_engine;
 #define SHUNT_ARENA_BLOCKS 2	/* in a small arena blocks are smaller, so that it is not lost on one stream */
 #define SHUNT_ARENA_BLOCKS_CONFINED 8	/* in one that has few rings because address space is limited, here or at the peer */
 
-/* What an arena is made of. */
+/* Memory and limits of an arena. */
 struct shunt_arena_memory {
 	struct shunt_engine *engine;	/* its clock times registrations; NULL: none does */
 	const struct shunt_verbs *verbs;
@@ -48,8 +48,10 @@ struct shunt_arena_block {
 };
 
 struct shunt_arena {
-	/* Innermost: only locks of the device are taken inside. It registers under it, so that two who need a
-	 * block get one; who waits meanwhile sets up a stream or changes its ring. */
+	/*
+	 * Innermost: only locks of the device are taken inside. It registers under it, so that two who need a block
+	 * get one; a waiter meanwhile sets up a stream or changes its ring.
+	 */
 	struct shunt_lock lock;
 	struct shunt_arena_memory memory;
 	struct ibv_mr *lines;	/* the control lines */

@@ -7,9 +7,9 @@
  *          which remote_listener.c takes off at the other end. The first message must be a HELLO of our byte order.
  *          With SHUNT_KEY each message has a code behind it (seal.h).
  *
- * Both are non-blocking. What a channel has no room for is kept, in order, until it has. A channel may
- * be moved by assignment. Its owner guards the sending half (send, flush, waits, close) with a lock;
- * the receiving half is one thread's.
+ * Both are non-blocking. Messages that a channel has no room for are kept, in order, until it has.
+ * A channel may be moved by assignment. Its owner guards the sending half (send, flush, waits,
+ * close) with a lock; the receiving half is one thread's.
  */
 #ifndef SHUNT_CORE_LINK_CHANNEL_H
 #define SHUNT_CORE_LINK_CHANNEL_H
@@ -91,9 +91,9 @@ void shunt_channel_proven(struct shunt_channel *channel);
 void shunt_channel_expect_fd(struct shunt_channel *channel);
 
 /*
- * A unix channel's first message, KNOCK. The peer's must come next. A peer that need not prove anything must have sent
- * it as the very process that the kernel named when the socket was connected: the credentials of a listening socket are
- * those of listen(), its owner may have changed since. At the connecting end such a one has to prove. 0 or -errno.
+ * A unix channel's first message, KNOCK. The peer's must come next. A peer that need not prove anything must have
+ * sent it as the very process that the kernel named at connect(). A listening socket's credentials are those of
+ * listen(), and its owner may have changed since. At the connecting end such a one has to prove. 0 or -errno.
  */
 int shunt_channel_knock(struct shunt_channel *channel);
 
@@ -116,9 +116,9 @@ bool shunt_channel_joins(const struct shunt_channel *channel, const uint8_t here
 			 const uint8_t there[16]);
 
 /*
- * Options of a tcp channel's socket: no delay, and an end when the peer's host has not answered for
- * `silence_ms`. What waits to be acknowledged, or for room at the peer, ends it at that time; an idle
- * connection is looked after in whole seconds, and ends after two at the earliest. 0 or -errno.
+ * Options of a tcp channel's socket: no delay, and an end when the peer's host has not answered for `silence_ms`.
+ * Bytes that wait for acknowledgement, or for room at the peer, end it at that time. An idle connection is looked
+ * after in whole seconds, and ends after two at the earliest. 0 or -errno.
  */
 int shunt_channel_options(struct shunt_engine *engine, int fd, uint32_t silence_ms);
 
@@ -133,13 +133,13 @@ void shunt_channel_flush(struct shunt_channel *channel);
 bool shunt_channel_waits(const struct shunt_channel *channel);
 
 /*
- * The next message and its descriptors, which are the caller's then. 1; 0: there is none yet;
- * -EPROTO: the peer does not speak as it should, see channel->wrong; another -errno: it is gone.
+ * The next message and its descriptors, which are the caller's then. 1; 0: none yet; -EPROTO: the
+ * peer breaks the protocol, see channel->wrong; another -errno: it is gone.
  */
 int shunt_channel_receive(struct shunt_channel *channel, struct shunt_message *message, int fds[SHUNT_CHANNEL_FDS],
 			  int *count);
 
-/* What was kept is forgotten. May be called again. */
+/* Kept messages are dropped. May be called again. */
 void shunt_channel_close(struct shunt_channel *channel);
 
 #endif

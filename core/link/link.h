@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A link: what two processes share. It holds lanes, our arena (control lines and rings that the
- * peer writes), the table of streams by our number, and the channel for everything slow. It dies
- * with either process.
+ * A link: what two processes share. It holds lanes, our arena, the table of streams by our number, and the channel
+ * for slow messages. The peer writes control lines and rings in our arena. It dies with either process.
  */
 #ifndef SHUNT_CORE_LINK_LINK_H
 #define SHUNT_CORE_LINK_LINK_H
@@ -96,7 +95,7 @@ struct shunt_link {
 
 /* The channel has room. Service thread. */
 void shunt_link_writable(struct shunt_link *link);
-/* What the channel's descriptor is registered for. */
+/* Events for which the channel's descriptor is registered. */
 static inline uint32_t shunt_link_events(const struct shunt_link *link)
 {
 	return (link->joining ? 0 : EPOLLIN) | (link->wants_write ? EPOLLOUT : 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The codes of a channel between hosts that have a key: each message has one, over its bytes and its number, with a key
- * of the channel and the direction. So no message can be made, changed, left out, repeated or moved by a process
+ * The codes of a channel between hosts that have a key. Each message has one, over its bytes and its number, with a
+ * key of the channel and the direction. So no message can be made, changed, left out, repeated or moved by a process
  * without the key. One direction is guarded as the channel's half is.
  */
 #ifndef SHUNT_CORE_LINK_SEAL_H

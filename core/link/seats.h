@@ -24,7 +24,7 @@ int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struc
 		     struct shunt_place *place);
 /* The device fetches nothing from the stream's stage any more. A dead link goes with its last seat. */
 void shunt_seats_leave(struct shunt_link *link, struct shunt_stream *stream);
-/* The stream of that number, held; NULL: there is none. No lock right of streams_lock held. */
+/* The stream of that number, held; NULL: none. No lock right of streams_lock held. */
 struct shunt_stream *shunt_seats_hold(struct shunt_link *link, uint32_t id);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What links map where the program has limited its address space (core/base/space.h). The arena of such a process is
- * small, and of its peer's segment it maps the beginning only. It says in HELLO how much that is (`maps`), and the peer
- * carves its rings out of that part of its arena. Service thread, apart from shunt_share_thread().
+ * Mappings of links if the program has limited its address space (core/base/space.h). The arena of such a process is
+ * small, and of its peer's segment it maps the beginning only. It says in HELLO how much that is (`maps`), and the
+ * peer carves its rings out of that part of its arena. Service thread, apart from shunt_share_thread().
  */
 #ifndef SHUNT_CORE_LINK_SHARE_H
 #define SHUNT_CORE_LINK_SHARE_H

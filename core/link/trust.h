@@ -25,14 +25,14 @@ struct shunt_engine;
  */
 int shunt_trust_self(struct shunt_engine *engine, struct ucred *self);
 
-/* The peer as of connect() or listen(), from the kernel. False: there is none. */
+/* The peer as of connect() or listen(), from the kernel. False: none. */
 bool shunt_trust_peer(struct shunt_engine *engine, int fd, struct ucred *peer);
 /*
  * 0: the process at the other end of the socket may be linked. Otherwise -errno, see
  * shunt_trust_reason().
  */
 int shunt_trust_ask(struct shunt_engine *engine, int fd);
-/* May it read statistics and give commands? Root may, and who may be linked. */
+/* May it read statistics and give commands? Root may, and a process that may be linked. */
 bool shunt_trust_commands(struct shunt_engine *engine, int fd);
 /* Why it may not, of those errors; none: it is another error. */
 enum shunt_reason shunt_trust_reason(int error);

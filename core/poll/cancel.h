@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cancellation of threads, pthread_cancel(3). What Shunt does in a program's call takes locks and makes system calls
- * of its own, and libc's are cancellation points: so a thread is cancelled in three places and nowhere else.
+ * Cancellation of threads, pthread_cancel(3). In a program's call Shunt takes locks and makes
+ * system calls, and libc's are cancellation points. So a thread is cancelled in three places and
+ * nowhere else.
  *
  * - On entry of a call that is one (shunt_cancel_begin), as libc does.
  * - In a real wait, which knows what to undo (wait.c, poll.c, epwait.c). struct shunt_sys says which calls can be one.
  * - Not at all in a call that has moved bytes already: its wait ends then, and the program is told how many.
  *
- * Who may come to a wait with something half done holds cancellation off.
+ * A thread that may come to a wait with something half done holds cancellation off.
  */
 #ifndef SHUNT_CORE_POLL_CANCEL_H
 #define SHUNT_CORE_POLL_CANCEL_H
@@ -17,13 +18,13 @@
 
 struct shunt_engine;
 
-/* After pthread_cancel(thread). engine: NULL while there is none. */
+/* After pthread_cancel(thread). engine: NULL if not made yet. */
 void shunt_cancel_called(struct shunt_engine *engine, pthread_t thread);
 /* A call begins that is a cancellation point: acts on what is pending, unless the call has moved bytes already. */
 void shunt_cancel_begin(void);
 /* Has this thread been cancelled since then? */
 bool shunt_cancel_pending(void);
-/* What follows belongs to a call that has moved bytes, or no longer does. */
+/* The calling thread's call has moved bytes from here on, or no longer has. */
 void shunt_cancel_moved(bool on);
 
 /* AddressSanitizer does not know of frames that are left so: their stack is soon another thread's. */
@@ -34,7 +35,7 @@ void __asan_handle_no_return(void);
 #define shunt_cancel_unwinds() ((void)0)
 #endif
 
-/* What was so before, for the other one. */
+/* Returns the former state, for shunt_cancel_restore(). */
 static inline int shunt_cancel_off(void)
 {
 	int state;

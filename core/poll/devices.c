@@ -132,7 +132,7 @@ static int make_bell(struct shunt_engine *engine, const struct shunt_device *dev
 	}
 }
 
-/* Who fell asleep before sleeps on something else: all are woken to look again. */
+/* Threads that fell asleep before sleep on another descriptor, so all are woken to look again. */
 static int hang_bell(struct shunt_engine *engine, struct shunt_device *device)
 {
 	struct shunt_group *group = &engine->group;

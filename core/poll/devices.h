@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The devices of a process: opened as links need them, each with a completion channel and CQs, and what a thread sleeps on
- * for all of them. Service thread, where nothing else is said.
+ * The devices of a process. They are opened as links need them, each with a completion channel and
+ * CQs; threads sleep on one bell for all. Service thread, where nothing else is said.
  */
 #ifndef SHUNT_CORE_POLL_DEVICES_H
 #define SHUNT_CORE_POLL_DEVICES_H
@@ -11,9 +11,9 @@
 struct shunt_engine;
 struct shunt_group;
 
-/* Opens the device on first use. NULL: there is none. */
+/* Opens the device on first use. NULL: none. */
 struct shunt_device *shunt_devices_open(struct shunt_engine *engine, enum shunt_which which);
-/* The RDMA device that leads to a peer, with the port and the address of that way. NULL: there is none, or they are too many. */
+/* The RDMA device that leads to a peer, with the port and the address of that way. NULL: none, or too many. */
 struct shunt_device *shunt_devices_open_way(struct shunt_engine *engine, const struct shunt_way *way);
 void shunt_devices_close(struct shunt_engine *engine);
 /* The largest power of two that is no more than either; of queues. */

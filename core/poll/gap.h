@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gaps between polls (XR-27): the process has not polled for SHUNT_POLL_WARN_US, no thread slept in
- * a wait, and the next poll finds bytes that have arrived. No device says when they came, so the gap
- * is the longest time that they can have waited. group.lock held throughout.
+ * Gaps between polls (XR-27). The process has not polled for SHUNT_POLL_WARN_US, no thread slept in
+ * a wait, and the next poll finds bytes that have arrived. No device says when they came, so the
+ * gap is the longest time that they can have waited. group.lock held throughout.
  */
 #ifndef SHUNT_CORE_POLL_GAP_H
 #define SHUNT_CORE_POLL_GAP_H

@@ -10,8 +10,8 @@
 #define POLL_ROUNDS 8	/* at most, so that one poll is bounded */
 
 /*
- * All CQs in turn, until each has less than it was asked for, or the limit is reached: one limit for all, so that
- * a poll does not cost more where there are more of them (PF-34). Bytes among them are told of once if they are `late`.
+ * Polls all CQs in turn, until each has less than it was asked for, or the limit is reached. The limit is for all, so
+ * that a poll does not cost more with more CQs (PF-34). Bytes among them are told of once if they are `late`.
  */
 static inline __attribute__((always_inline)) int poll_cqs(struct shunt_engine *engine, int limit,
 							  uint64_t late)
@@ -42,7 +42,7 @@ static inline __attribute__((always_inline)) int poll_cqs(struct shunt_engine *e
 	return total;
 }
 
-/* An event was taken from who sleeps on the channel: it needs another. */
+/* An event was taken from the channel's sleeper, which needs another. */
 static bool rearm(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
@@ -54,7 +54,7 @@ static bool rearm(struct shunt_engine *engine)
 	return true;
 }
 
-/* Who sleeps on the channel will hear nothing of what was there before it was armed. */
+/* A sleeper on the channel hears nothing of completions from before the arming. */
 static void wake_who_is_armed(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
@@ -75,8 +75,8 @@ static int poll_timed(struct shunt_engine *engine, int limit, uint64_t now)
 }
 
 /*
- * An event was taken; or polls are timed; or arrivals are counted, so all that was there when the poll began has come if nothing is left. What
- * most polls do not do is here.
+ * The steps that most polls skip: an event was taken, polls are timed, or arrivals are counted. If
+ * nothing is left, everything from before the poll has been taken.
  */
 static __attribute__((noinline)) int poll_and_tell(struct shunt_engine *engine, int limit)
 {
@@ -153,7 +153,7 @@ void shunt_group_poll_fully(struct shunt_engine *engine)
 
 /* --- events --- */
 
-/* Every chain ends in a solicited WR: who waits for arrivals is not woken by sends (CP-05). */
+/* Every chain ends in a solicited WR: a waiter for arrivals is not woken by sends (CP-05). */
 void shunt_group_arm(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;

@@ -2,8 +2,8 @@
 /*
  * The poll group: the CQs, and the threads and epoll sets that care about them.
  *
- * Whoever needs progress polls: it takes completions, applies them to their streams, and tells
- * the epoll sets and sleeping threads they concern (sleeper.h).
+ * Any thread that needs progress polls. It takes completions, applies them to their streams, and
+ * tells the epoll sets and sleeping threads they concern (sleeper.h).
  */
 #ifndef SHUNT_CORE_POLL_GROUP_H
 #define SHUNT_CORE_POLL_GROUP_H
@@ -23,7 +23,9 @@ struct shunt_lane;
 struct shunt_sleeper;
 struct shunt_stream;
 
-/* Calls of polling into rooms above it; set with the engine, and never changed. group.lock held, but for `settle`. */
+/*
+ * Calls of polling into rooms above it; set with the engine, and never changed. group.lock held, except for `settle`.
+ */
 struct shunt_hooks {
 	/* Acts on a completion. */
 	void (*apply)(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
@@ -97,8 +99,8 @@ static inline void shunt_group_after(struct shunt_engine *engine, struct shunt_g
 }
 
 /*
- * Asks for an event on the next completion of any CQ: what is there already raises none, so whoever arms polls
- * before it sleeps. group.lock held.
+ * Asks for an event on the next completion of any CQ: what is there already raises none, so an arming thread polls
+ * before it sleeps. With group.lock held.
  */
 void shunt_group_arm(struct shunt_engine *engine);
 

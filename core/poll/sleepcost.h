@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What it costs to sleep instead of polling, measured once: the round trip of two threads that sleep and wake
- * each other, the service thread and who starts it. Only round trips between two cores count, because who spins
- * has a core of its own; of these the shortest, because the others were disturbed.
+ * The cost of sleeping instead of polling, measured once: the round trip of two threads that sleep and wake each
+ * other. These are the service thread and the thread that starts it. Only round trips between two cores count,
+ * because who spins has a core of its own; of these the shortest, because the others were disturbed.
  */
 #ifndef SHUNT_CORE_POLL_SLEEPCOST_H
 #define SHUNT_CORE_POLL_SLEEPCOST_H

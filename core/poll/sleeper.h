@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that sleep until a completion comes, and how they wake. One of them, the leader, sleeps on the completion channel;
- * the others are woken by the thread that polled what they wait for. group.lock held throughout, but for
- * shunt_sleeper_cancelled().
+ * Threads that sleep until a completion comes, and how they wake. One of them, the leader, sleeps
+ * on the completion channel; the others are woken by the thread that polled what they wait for.
+ * All with group.lock held, except shunt_sleeper_cancelled().
  */
 #ifndef SHUNT_CORE_POLL_SLEEPER_H
 #define SHUNT_CORE_POLL_SLEEPER_H

@@ -23,7 +23,7 @@
 
 /* --- the queue pair --- */
 
-/* What was posted is either delivered or given back: nothing will arrive after this. group.lock held. */
+/* Each posted receive is either delivered or given back: nothing will arrive after this. group.lock held. */
 static bool is_flushed(const struct shunt_link *link)
 {
 	for (uint32_t i = 0; i < link->lane_count; i++)
@@ -73,7 +73,7 @@ static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&stream->lane_work, 0);
 }
 
-/* What the peer should have had by the link. tx.lock held. */
+/* The offset up to which the link should have brought the stream to the peer. tx.lock held. */
 static uint64_t sent_by_link(const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
@@ -155,7 +155,7 @@ bool shunt_failover_begin(struct shunt_link *link, const char *why)
 	shunt_lock_take(&engine->group.lock);
 	atomic_store(&link->state, SHUNT_LINK_BROKEN);	/* what still came would not count */
 	shunt_lock_leave(&engine->group.lock);
-	if (atomic_load(&link->distrusted))	/* nor did what came last: what the peer knows to have arrived has not */
+	if (atomic_load(&link->distrusted))	/* the last bytes did not count either: the peer believes they arrived */
 		return false;
 	/* A peer whose queue pair has failed says so itself; ours may be given up on purpose. */
 	shunt_log(!ours || shunt_leave_is_due(engine) ? SHUNT_LOG_INFO : SHUNT_LOG_WARN,

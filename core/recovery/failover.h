@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A queue pair has died and both processes live: every stream of the link goes on over TCP (XR-07, PF-54), also those
- * of its other lanes. Each end stops its QPs, takes what has been delivered, and tells the other of every stream how
- * far the link had brought it (RESUME, and RESUMED behind the last). Until then it sends nothing; then it sends what
- * has not arrived again, from what it has kept. The reader reads what the link has delivered, then TCP. Service thread.
+ * A queue pair has died and both processes live. Every stream of the link goes on over TCP (XR-07, PF-54), also those
+ * of its other lanes. Each end stops its QPs and takes the delivered bytes. It tells the peer of every stream how far
+ * the link had brought it (RESUME, and RESUMED behind the last). Until then it sends nothing; then it sends what has
+ * not arrived again, from what it has kept. The reader reads what the link has delivered, then TCP. Service thread.
  */
 #ifndef SHUNT_CORE_RECOVERY_FAILOVER_H
 #define SHUNT_CORE_RECOVERY_FAILOVER_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long streams and links have been idle (XR-31). No send or receive keeps a time: the service thread looks from time
- * to time what has moved, each second while something does, and ever more seldom, down to twice a minute, while nothing
- * does. So an idle time is never too long, and too short by no more than the time between two looks. A reader of
- * the statistics makes it look as well. Service thread, and exit().
+ * How long streams and links have been idle (XR-31). No send or receive keeps a time: the service thread looks from
+ * time to time what has moved. It looks each second while something moves, and ever more seldom, down to twice a
+ * minute, while nothing does. So an idle time is never too long, and too short by no more than the time between two
+ * looks. A reader of the statistics makes it look as well. Service thread, and exit().
  */
 #ifndef SHUNT_CORE_RECOVERY_IDLE_H
 #define SHUNT_CORE_RECOVERY_IDLE_H

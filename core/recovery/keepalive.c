@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One timer for all lanes of the process (XR-06): a look twice in SHUNT_KEEPALIVE_MS. A lane of which nothing has been
- * seen from one look to the next is asked; so a peer that has gone is known within SHUNT_KEEPALIVE_MS and the time
- * that the device itself tries (SHUNT_DEAD_MS). Sends and receives are seen by the counts that they leave behind, and
- * cost nothing more for it.
+ * One timer for all lanes of the process (XR-06): a look twice in SHUNT_KEEPALIVE_MS. A lane that
+ * has not moved from one look to the next is probed. So a peer that has gone is known within
+ * SHUNT_KEEPALIVE_MS and the time that the device itself tries (SHUNT_DEAD_MS). Sends and receives
+ * are seen by the counts that they leave behind, and cost nothing more for it.
  */
 #include "core/recovery/keepalive.h"
 #include "core/lane/wr.h"
@@ -42,7 +42,7 @@ void shunt_keepalive_forget(struct shunt_link *link)
 		service->keep_next = link->next;
 }
 
-/* What is under way, the device itself gives up in time. */
+/* The device itself gives up in time on WRs under way. */
 static void ask(struct shunt_lane *lane)
 {
 	uint64_t number;
@@ -67,7 +67,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_lane *lane)
 	lane->seen_sent = lane->sent;
 	lane->seen_received = received;
 	shunt_lock_leave(&lane->lock);
-	shunt_lane_kick(lane);	/* for who has found it locked */
+	shunt_lane_kick(lane);	/* for a thread that has found it locked */
 }
 
 static bool is_kept(struct shunt_link *link)

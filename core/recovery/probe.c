@@ -34,7 +34,7 @@ static void ask(struct shunt_lane *lane)
 			lane->asked_at = 0;
 	}
 	shunt_lock_leave(&lane->lock);
-	shunt_lane_kick(lane); /* for who has found it locked */
+	shunt_lane_kick(lane); /* for a thread that has found it locked */
 }
 
 /* How many have not been answered. */

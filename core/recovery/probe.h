@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The command `probe` of the control socket: an RDMA WRITE of no bytes on the first lane of each link, and how long its
- * completion took. The peer's device answers it, and neither process notices. Service thread.
+ * The command `probe` of the control socket: an RDMA WRITE of no bytes on the first lane of each link. It reports how
+ * long the completion took. The peer's device answers it, and neither process notices. Service thread.
  */
 #ifndef SHUNT_CORE_RECOVERY_PROBE_H
 #define SHUNT_CORE_RECOVERY_PROBE_H

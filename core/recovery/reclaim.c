@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that is not needed goes back: rings that have grown and in which nothing has come for some seconds become
- * small again, and blocks of the arenas that are empty go (XR-14). The service thread looks every `trim_every` ns
- * while there is something to look at, so what is empty is kept for one to two seconds.
+ * Memory that is not needed goes back. Rings that have grown become small again when nothing has come for some
+ * seconds, and empty blocks of the arenas go (XR-14). The service thread looks every `trim_every` ns while there is
+ * something to look at, so what is empty is kept for one to two seconds.
  *
- * Nothing of this costs a send or a receive anything: that a ring is quiet is seen by its tail, which has not
- * moved from one look to the next.
+ * Nothing of this costs a send or a receive anything. A quiet ring is seen by its tail, which has not moved from one
+ * look to the next.
  */
 #include "core/lane/send_buffer.h"
 #include "core/link/seats.h"
