@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes that the link was to carry and that the peer wants over TCP: after RETIRE what its reader
- * has not taken, after a queue pair's death (RESUME) what has not arrived. The peer says from where.
+ * Bytes that the link was to carry and that the peer wants over TCP. After RETIRE its reader has not taken them,
+ * after a queue pair's death (RESUME) they have not arrived. The peer says from where.
  */
 #ifndef SHUNT_CORE_STREAM_AGAIN_H
 #define SHUNT_CORE_STREAM_AGAIN_H

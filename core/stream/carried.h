@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What TCP has carried of a plain stream, and what programs may ask of any (shunt_stream_traffic() and
- * shunt_stream_tracks() of api.h). The calls of a plain stream go straight to the kernel, so nothing of ours counts them: the kernel
- * is asked when somebody wants the statistics, and at no other time.
+ * TCP's bytes of a plain stream, and the bytes and tracks of any stream, for programs (shunt_stream_traffic() and
+ * shunt_stream_tracks() of api.h). The calls of a plain stream go straight to the kernel, so nothing of ours counts
+ * them. The kernel is asked when somebody wants the statistics, and at no other time.
  */
 #ifndef SHUNT_CORE_STREAM_CARRIED_H
 #define SHUNT_CORE_STREAM_CARRIED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the log says of a connection: at info each decision about it, which is that a link carries it or why none does,
- * and at debug each step of its claim. Both ends name it alike, "FROM to AT", the connecting end first.
+ * A connection in the log. At info it is each decision about it: a link carries it, or the reason why none does. At
+ * debug it is each step of its claim. Both ends name it alike, "FROM to AT", the connecting end first.
  */
 #ifndef SHUNT_CORE_STREAM_DECISION_H
 #define SHUNT_CORE_STREAM_DECISION_H

@@ -7,7 +7,7 @@
 #include "core/stream/proof.h"
 #include "core/stream/tcp_backlog.h"
 
-/* What the end is said on. The program can still close its own. */
+/* Our descriptor for the kernel's end. The program can still close its own. */
 static void take_copy(struct shunt_stream *stream, int fd)
 {
 	int copy = shunt_own_fds_copy(stream->engine, fd);
@@ -22,7 +22,7 @@ static void leave(struct shunt_stream *stream)
 	atomic_store(&stream->tx.lingers, false);
 }
 
-/* lane.lock held, or nobody posts any more, or there is no descriptor that who posts could end. */
+/* lane.lock held, or nobody posts any more, or there is no descriptor that a poster could end. */
 static void end(struct shunt_stream *stream, int fd)
 {
 	if (!stream->rx.owes_reset)	/* that is the end then, behind what is unread */

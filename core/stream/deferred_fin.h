@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where what was sent may still have to be sent again over TCP (lane.retains), the kernel's socket must not
- * end before the link has brought everything: the program's shutdown() and close() of it are carried out, on a
- * descriptor of our own, when FIN has arrived.
+ * Sent bytes may have to be sent again over TCP (lane.retains), so the kernel's socket must not end before the link
+ * has brought everything. The program's shutdown() and close() of it are carried out on a descriptor of our own, when
+ * FIN has arrived.
  */
 #ifndef SHUNT_CORE_STREAM_DEFERRED_FIN_H
 #define SHUNT_CORE_STREAM_DEFERRED_FIN_H
@@ -10,7 +10,7 @@
 #include "core/stream/stream.h"
 
 /*
- * Keeps the socket `fd` until then. A descriptor that cannot be had now is had later, where the program is not `closing`
+ * Keeps the socket `fd` until then. If no descriptor is free now, one is taken later, unless the program is `closing`
  * its own. False: there is no need, or no descriptor. tx.lock held, before FIN is queued.
  */
 bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing);
@@ -20,7 +20,7 @@ void shunt_deferred_fin_again(struct shunt_stream *stream);
 int shunt_deferred_fin_fd(const struct shunt_stream *stream);
 /* FIN may have arrived. lane.lock held. True: not yet. */
 bool shunt_deferred_fin_look(struct shunt_stream *stream);
-/* What TCP had to carry has been written, for which the end had to wait, too. tx.lock held. */
+/* TCP's backlog has been written, for which the end had to wait, too. tx.lock held. */
 void shunt_deferred_fin_written(struct shunt_stream *stream);
 /* The link brings nothing more: what TCP has to carry instead, then the end. Both locks held. */
 void shunt_deferred_fin_resume(struct shunt_stream *stream);

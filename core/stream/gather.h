@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stream gathers bytes for more that its program has announced (MSG_MORE, TCP_CORK). tcp(7): a cork holds
- * bytes for at most 200 ms; then the service thread sends them.
+ * A stream gathers bytes for more that its program has announced (MSG_MORE, TCP_CORK). By tcp(7) a cork holds bytes
+ * for at most 200 ms; then the service thread sends them.
  */
 #ifndef SHUNT_CORE_STREAM_GATHER_H
 #define SHUNT_CORE_STREAM_GATHER_H

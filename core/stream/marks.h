@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Marks: four options of a connected TCP socket that mean nothing to it, and that the kernel shows to others
- * (core/peer/witness.h has their bits). A proof sets them for a moment; the program's values are put back when the
- * proof is over, when the program asks for one of the options, and when it closes or hands on the descriptor.
+ * (core/peer/witness.h has their bits). A proof sets them for a moment. The program's values are put back when the
+ * proof is over. They also are when the program asks for one of the options, closes the descriptor or hands it on.
  */
 #ifndef SHUNT_CORE_STREAM_MARKS_H
 #define SHUNT_CORE_STREAM_MARKS_H
@@ -16,7 +16,7 @@ struct shunt_stream;
 #define SHUNT_MARKS_NONE 0xff	/* of struct shunt_marks.own: the socket has what the program gave it */
 #define SHUNT_MARKS_TAKEN 0xfe	/* the same, but somebody is about to set them */
 
-struct shunt_marks {	/* streams_lock, but for a look at `own` */
+struct shunt_marks {	/* streams_lock, except a look at `own` */
 	_Atomic uint8_t own;	/* the program's values, as bits; or one of the above */
 	uint8_t now;		/* what the socket has instead */
 	_Atomic uint8_t users;	/* calls of the program for one of the options that are under way; any thread */

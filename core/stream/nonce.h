@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The nonce that an end shows in TCP (proof.h): the first bytes of SHA-256 over which end it is, both HELLOs of the
- * link, the connection as its claimant sees it, and chance of both ends. So neither end chooses a nonce, none of
- * them is good for another link or connection, and an end cannot show what the other one showed.
+ * The nonce that an end shows in TCP (proof.h): the first bytes of a SHA-256. It is over which end it is, both HELLOs
+ * of the link, the connection as its claimant sees it, and chance of both ends. So no end chooses a nonce or shows
+ * the other end's, and a nonce is good for one link and connection.
  */
 #ifndef SHUNT_CORE_STREAM_NONCE_H
 #define SHUNT_CORE_STREAM_NONCE_H

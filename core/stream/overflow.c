@@ -214,8 +214,8 @@ static bool can_leave(struct shunt_stream *stream)
 }
 
 /*
- * A reader that has not passed the UPGRADE may not have heard of it: it would take TCP's bytes
- * behind the HANDBACK for those before the UPGRADE. An answer to RETIRE says that it has.
+ * A reader that has not passed the UPGRADE may not have heard of it. It would take TCP's bytes behind the HANDBACK
+ * for those before the UPGRADE. An answer to RETIRE says that it has.
  */
 static bool is_heard(const struct shunt_stream *stream)
 {

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes for which the peer's ring has no room. The kernel takes what its send buffer holds though
- * the peer reads nothing: two ends may both send before they read, and a peer may be stopped. Here
- * the ring is the receive buffer, and the stage becomes the send buffer. It is widened, and takes
- * as much as SO_SNDBUF says. Where the program has not set that, tcp_wmem bounds it, and the
- * ring's growth.
+ * Bytes for which the peer's ring has no room. The kernel fills its send buffer though the peer reads nothing: two
+ * ends may both send before they read, and a peer may be stopped. Here the ring is the receive buffer, and the stage
+ * becomes the send buffer. It is widened, and takes as much as SO_SNDBUF says. Where the program has not set that,
+ * tcp_wmem bounds it, and the ring's growth.
  *
- * Such bytes are copied once more. So the stage is open only for a reader that does not read: one
- * that has not answered GROW, or has given no credit for some milliseconds. The next credit closes
- * it. Staged bytes are posted as room comes, by any thread that polls, at last the service thread.
- * Memory goes back when the stage is empty (reclaim.c).
+ * Such bytes are copied once more. So the stage is open only for a reader that does not read. Such a reader has not
+ * answered GROW, or has given no credit for some milliseconds. The next credit closes it. Staged bytes are posted as
+ * room comes, by any thread that polls, at last the service thread. Memory goes back when the stage is empty
+ * (reclaim.c).
  *
- * A direction that leaves the link, or ends, takes such bytes to TCP: behind a HANDBACK the kernel
- * has them, also when the process has ended.
+ * A direction that leaves the link, or ends, takes such bytes to TCP. Behind a HANDBACK the kernel has them, also
+ * when the process has ended.
  */
 #ifndef SHUNT_CORE_STREAM_OVERFLOW_H
 #define SHUNT_CORE_STREAM_OVERFLOW_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What can be read of a stream, without reading it: over every switch and ring that was announced. rx.lock held.
+ * Looks at a stream's readable bytes without reading them, over every switch and ring that was announced. rx.lock
+ * held.
  */
 #ifndef SHUNT_CORE_STREAM_PEEK_H
 #define SHUNT_CORE_STREAM_PEEK_H

@@ -60,7 +60,7 @@ static void say(struct shunt_stream *stream, enum shunt_message_type type)
 
 /*
  * The nonce is no business of the program's waits, so the service thread waits for it. An edge is enough: what comes
- * while there are bytes before it is looked at by who reads those.
+ * while there are bytes before it is looked at by their reader.
  */
 static bool watch(struct shunt_stream *stream)
 {
@@ -192,8 +192,8 @@ static void disprove(struct shunt_stream *stream)
 }
 
 /*
- * TCP ends within what may be the nonce, or bytes of the program that begin like it. The program
- * gets neither the bytes nor an orderly end: ECONNRESET. rx.lock held.
+ * TCP ends within what may be the nonce, or bytes of the program that begin like it. The program gets ECONNRESET
+ * instead of the bytes or an orderly end. rx.lock held.
  */
 static void cut_off(struct shunt_engine *engine, struct shunt_stream *stream, int fd, size_t bytes)
 {
@@ -250,7 +250,7 @@ void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 		return;
 	}
 	if (memcmp(bytes, rx->nonce, (size_t)got)) {
-		/* To who has closed, or whose queue pair has failed, a peer that knows sends what it likes. */
+		/* A peer that knows of our close(), or of our failed queue pair, may send anything. */
 		if (!rx->final && atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_link_distrust(stream->link,
 					    "it claims a connection that is not its own");

@@ -35,18 +35,18 @@ void shunt_proof_agree(struct shunt_link *link, struct shunt_stream *stream,
 void shunt_proof_place(struct shunt_link *link, struct shunt_stream *stream, uint64_t at);
 /* The reader stands where the nonce may be: takes it out if it is there. rx.lock held. */
 void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Something has come on TCP, perhaps that. Service thread, or who waits for it. */
+/* Something has come on TCP, perhaps the nonce. Service thread, or its waiter. */
 void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The same, of the stream whose `proof_source` this is: see loop.h. */
 void shunt_proof_ready(struct shunt_source *source, uint32_t events);
 /*
- * The program closes it, or ends reading. A nonce that is still to come must find the socket open, or the kernel
- * would answer it with a reset, and drop what we have sent: true if the kernel's end comes behind it. rx.lock held;
- * for the first both.
+ * The program closes it, or ends reading. A nonce that is still to come must find the socket open. Otherwise the
+ * kernel would answer it with a reset, and drop what we have sent. True if the kernel's end comes behind it. rx.lock
+ * held; for the first both.
  */
 void shunt_proof_leave(struct shunt_stream *stream);
 bool shunt_proof_end_reading(struct shunt_stream *stream);
-/* The service thread has ended: who reads takes the nonce out; who has closed does not wait for it. No lock held. */
+/* The service thread has ended: the reader takes the nonce out; a closed stream does not wait for it. No lock held. */
 void shunt_proof_end_waiting(struct shunt_engine *engine);
 
 /* --- the sender --- */

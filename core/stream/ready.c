@@ -84,8 +84,8 @@ static bool has_room(struct shunt_stream *stream)
 
 /*
  * A first ring is smaller than what sockets take: the send that does not fit asks for a larger one (tx.c). The peer's
- * service thread offers it, but from a ring to the next only when the reader has come to the former: a program that
- * was told to send must not wait there for a peer that waits for it to read.
+ * service thread offers it, but the next ring only when the reader has come to the former. A program that may send
+ * must not wait there for a peer that waits for it to read.
  */
 static bool may_grow(const struct shunt_stream *stream)
 {
@@ -105,9 +105,9 @@ static bool sends_tcp(const struct shunt_stream *stream)
 }
 
 /*
- * Writable from half a ring of room on: credit comes back by halves, so less than that always
- * grows as the reader reads (PF-19); and from half a staging buffer on. A sender found without room wants to
- * be told of the next credit.
+ * Writable from half a ring of room on, and from half a staging buffer on. Credit comes back by halves, so less room
+ * than that always grows as the reader reads (PF-19). A sender found without room wants to be told of the next
+ * credit.
  */
 static bool link_writable(struct shunt_stream *stream)
 {
@@ -146,7 +146,7 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 
 /*
  * TCP goes on behind the HANDBACK, which a closed window or missing tokens keep back: the kernel's room is not the
- * program's yet. posted_handback() in chain.c sees the mark, and the service thread tells.
+ * program's yet. In chain.c posted_handback() sees the mark, and the service thread tells.
  */
 static bool awaits_handback(struct shunt_tx *tx)
 {

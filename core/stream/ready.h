@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is true of a stream right now: tcp_poll() in user space, for the directions that are on
- * the link; for the others, what the kernel has to be asked.
+ * Readiness of a stream: tcp_poll() in user space for the directions that are on the link. For the others, the events
+ * that the kernel has to be asked for.
  */
 #ifndef SHUNT_CORE_STREAM_READY_H
 #define SHUNT_CORE_STREAM_READY_H
@@ -13,8 +13,8 @@ struct shunt_stream;
 /* Which of IN, OUT, RDHUP, HUP, ERR are true in user space. */
 uint32_t shunt_ready_user(struct shunt_stream *stream);
 /*
- * The kernel's report, with what a reset makes true in tcp_poll() of a stream on a link, and without an end of TCP that
- * does not count yet.
+ * The kernel's report, plus the events that tcp_poll() has after a reset of a stream on a link. An end of TCP that
+ * does not count yet is left out.
  */
 uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported);
 /* Events that the kernel must be asked for on behalf of a caller that wants `wanted`; 0: nothing, not even errors. */

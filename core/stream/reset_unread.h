@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the link has brought to a peer that had closed by then. The kernel answers such bytes with a reset, of which the
- * program that sent them learns by its next calls: EPIPE, POLLHUP, no name of a peer. The peer's engine says nothing more
- * of that stream, so the sender's has the kernel say it: a byte to the socket that the peer has closed, too.
+ * The link has brought bytes to a peer that had closed by then. The kernel answers such bytes with a reset. The
+ * sender's program learns of it by its next calls: EPIPE, POLLHUP, no name of a peer. The peer's engine sends no more
+ * messages of that stream. So the sender's engine has the kernel report it: a byte to the socket that the peer has
+ * closed, too.
  */
 #ifndef SHUNT_CORE_STREAM_RESET_UNREAD_H
 #define SHUNT_CORE_STREAM_RESET_UNREAD_H

@@ -43,7 +43,7 @@ static uint64_t resume_from(struct shunt_engine *engine, struct shunt_stream *st
 	return atomic_load(&rx->head);
 }
 
-/* Both locks held: the rest comes over TCP. What the link still brings is a copy. */
+/* Both locks held: the rest comes over TCP. Later bytes of the link are copies. */
 static void stop_reading(struct shunt_engine *engine, struct shunt_rx *rx)
 {
 	shunt_lock_take(&engine->group.lock);
@@ -116,8 +116,8 @@ static bool flushed(struct shunt_stream *stream)
 }
 
 /*
- * What a lane still owes is posted by who looks; a queue pair that has died posts nothing more, and what becomes of it
- * is told when its link goes.
+ * Threads that look post the lane's remaining work. A queue pair that has died posts nothing more, and the link's end
+ * says what becomes of it.
  */
 bool shunt_retire_goes_on(struct shunt_stream *stream)
 {
@@ -128,7 +128,6 @@ bool shunt_retire_goes_on(struct shunt_stream *stream)
 	return retiring == SHUNT_RETIRED && !stream->tx.resend && (!atomic_load(&stream->lane->failed) || flushed(stream));
 }
 
-/* The peer has answered and has everything: the stream becomes the kernel's. */
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	bool done = false;
@@ -200,7 +199,7 @@ static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream 
 }
 
 /*
- * What the program could have read before it can read at once after, without waiting. Only while there is
+ * Bytes that the program could have read before are readable at once after, without waiting. Only while there is
  * progress: the kernel's buffer may be smaller than the ring was.
  */
 void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted)
@@ -216,7 +215,7 @@ void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted)
 	}
 }
 
-/* The link has died: the rest is the kernel's, but for what is unread in the ring, and what is still to be sent again. */
+/* The link has died: the rest is the kernel's, except unread bytes in the ring, and bytes still to be sent again. */
 static bool is_kept_back(struct shunt_stream *stream)
 {
 	return atomic_load(&stream->state) == SHUNT_LINKED &&
@@ -239,8 +238,9 @@ static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
 }
 
 /*
- * The peer's program is likely to make a ring, too. Then it needs back what we have sent and it has not read; once the
- * kernel has our end, nobody can send that again in its place. So all peers get a moment to read, or to make their ring first.
+ * The peer's program is likely to make a ring, too. Then it needs back our bytes that it has not read. Once the
+ * kernel has our end, nobody can send them again in its place. So all peers get a moment to read, or to make their
+ * ring first.
  */
 static void await_reader(struct shunt_engine *engine, struct shunt_stream *stream)
 {
@@ -278,7 +278,7 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 		shunt_thread_begin();
 		shunt_wait_stream(engine, stream, SHUNT_READY_ANSWERED, deadline);
 	}
-	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)	/* the peer has refused the link meanwhile: nor any other */
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)	/* the peer has refused the link meanwhile; take no other */
 		shunt_streams_plain(engine, stream, reason);
 	if (is_kept_back(stream))
 		return -EBUSY;
@@ -317,7 +317,7 @@ int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shun
 
 /* --- the other end --- */
 
-/* What was sent long ago must not wait for an acknowledgement (Nagle) now. */
+/* Bytes sent long ago must not wait for an acknowledgement (Nagle) now. */
 static void push(struct shunt_engine *engine, int fd)
 {
 	int nodelay = 0;
@@ -357,9 +357,9 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 }
 
 /*
- * Our direction is the kernel's from here on; the peer's reader stands at `offset`. If that is before our last upgrade,
- * it is to come there yet; if it is behind our handback, it has been there, though we have not heard of that.
- * 0, or -errno: it cannot be. Both locks held.
+ * Our direction is the kernel's from here on; the peer's reader stands at `offset`. An offset before our last
+ * upgrade: the reader is still to come there. One behind our handback: the reader has been there, though we have not
+ * heard of that. 0, or -errno: it cannot be. Both locks held.
  */
 static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
 {
@@ -390,7 +390,7 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 	return result;
 }
 
-/* The queue pair has died meanwhile, or the link: RESUME says who has what, or nobody is there any more. */
+/* The queue pair has died meanwhile, or the link: RESUME says which end has what, or the peer is gone. */
 static bool is_moot(const struct shunt_stream *stream)
 {
 	struct shunt_link *link = stream->link;
@@ -399,8 +399,8 @@ static bool is_moot(const struct shunt_stream *stream)
 }
 
 /*
- * The answer lets the other end use TCP behind what it has announced on the link, so it must have
- * been seen here: TCP may be faster. What a queue pair that has just died has not brought is not seen any more.
+ * The answer lets the peer use TCP behind its announcements on the link. TCP may be faster, so they must have been
+ * seen here before. After a QP failure do not wait: the missing announcements never arrive, and RESUME covers them.
  */
 static bool may_answer(struct shunt_stream *stream)
 {

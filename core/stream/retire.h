@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Back to the kernel for good, at an exact byte: for what cannot be served in user space, and for
- * descriptors that another program is about to own.
+ * Back to the kernel for good, at an exact byte. For calls that cannot be served in user space, and for descriptors
+ * that another program is about to own.
  *
- * Our direction is handed back like any. For the other one we stop reading the link at once and
- * tell the peer up to where we have read; it sends the rest, which still lies in our ring and which it
- * can see there, again over TCP, and everything later too. So the kernel holds every byte that the
- * program has not had, and whoever has the socket gets them.
+ * Our direction is handed back like any. We stop reading the link at once and tell the peer up to where we have read.
+ * It sends the rest, which still lies in our ring and which it can see there, again over TCP, and everything later
+ * too. So the kernel holds every byte that the program has not had, and the socket's next owner gets them.
  */
 #ifndef SHUNT_CORE_STREAM_RETIRE_H
 #define SHUNT_CORE_STREAM_RETIRE_H

@@ -24,8 +24,8 @@ static bool prepare_ring(struct shunt_stream *stream, uint32_t bytes, struct shu
 }
 
 /*
- * A program that has set SO_RCVBUF has said how much may be on its way to it (SOCK_RCVBUF_LOCK, socket(7); asked for with
- * SO_BUF_LOCK since Linux 5.16). UINT64_MAX: it has not.
+ * A program that has set SO_RCVBUF limits the bytes on their way to it (SOCK_RCVBUF_LOCK, socket(7)). SO_BUF_LOCK,
+ * since Linux 5.16, tells. UINT64_MAX: it has not.
  */
 static uint64_t allowed_by_program(struct shunt_stream *stream)
 {
@@ -111,8 +111,8 @@ void shunt_rings_grow(struct shunt_engine *engine, struct shunt_stream *stream)
 }
 
 /*
- * Said on the channel: a sender that has nothing to send need not poll, nor its program call anything. If it cannot
- * be said the offer stands all the same: a peer that guessed it may be using it already.
+ * Sent on the channel: an idle sender need not poll, and its program need not call anything. If it cannot be said the
+ * offer stands all the same: a peer that guessed it may be using it already.
  */
 void shunt_rings_offer_small(struct shunt_engine *engine, struct shunt_stream *stream)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What polls leave to be done without group.lock: lanes are served, and streams that nobody reads pass their switches.
+ * Work that polls leave until group.lock is free: lanes are served, and streams that nobody reads pass their
+ * switches.
  */
 #ifndef SHUNT_CORE_STREAM_SETTLE_H
 #define SHUNT_CORE_STREAM_SETTLE_H

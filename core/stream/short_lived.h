@@ -17,7 +17,7 @@ struct shunt_engine;
 struct shunt_stream;
 
 /*
- * Has a stream lasted? A link to another host costs queue pairs and registered memory at both ends, so a connection
+ * Has a stream lasted? A link to another host costs queue pairs and registered memory at both ends. So a connection
  * there is claimed only once it has lasted, unless such a link is up.
  */
 enum shunt_lasting {

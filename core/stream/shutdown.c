@@ -23,7 +23,6 @@ void shunt_tx_say_end(struct shunt_stream *stream)
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN | shunt_tx_rest(tx));
 }
 
-/* The end of the direction, on the link, behind everything sent. tx.lock held. */
 void shunt_tx_finish(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
@@ -60,9 +59,8 @@ void shunt_tx_end(struct shunt_stream *stream, int fd)
 }
 
 /*
- * Neither direction is wanted any more: data that still comes is answered by a reset
- * (TCPABORTONDATA), also when the program calls nothing any more; and a sender that is waiting for room
- * has such data.
+ * Neither direction is wanted any more: later data is answered by a reset (TCPABORTONDATA), also when the program
+ * calls nothing any more. A sender that is waiting for room has such data.
  */
 static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream)
 {
@@ -94,7 +92,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		result = -ENOTCONN;	/* both ends have been said, though the kernel may not know yet (deferred_fin.h) */
 		goto leave;
 	}
-	if (stream->rx.owes_reset) {	/* it is reset already, but for what is unread; the peer must see no end before that */
+	if (stream->rx.owes_reset) {	/* reset already, once the unread bytes are read; the peer must see no end before that */
 		result = -ENOTCONN;
 		goto leave;
 	}
@@ -102,7 +100,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		how = how == SHUT_RDWR ? SHUT_RD : -1;
 	if (receive && linked && shunt_proof_end_reading(stream))
 		how = how == SHUT_RDWR ? SHUT_WR : -1;
-	/* Before FIN: who has seen that finds the connection closed. */
+	/* Before FIN: a peer that has seen that finds the connection closed. */
 	result = how >= 0 && engine->sys->shutdown(fd, how) ? -errno : 0;
 	if (send && shunt_stream_is(engine, fd, stream))
 		shunt_tx_finish(stream);

@@ -16,7 +16,7 @@
 struct shunt_sleep {
 	struct shunt_engine *engine;
 	struct shunt_sleeper sleeper;
-	struct shunt_sleep_on *on;	/* the streams; where `stream` is NULL there is none */
+	struct shunt_sleep_on *on;	/* the streams; `stream` may be NULL */
 	size_t count;			/* of them */
 	bool (*ready)(void *arg);	/* it need not sleep; group.lock held, after a poll */
 	void (*cancelled)(void *arg);	/* the thread is, in its sleep, which is undone */

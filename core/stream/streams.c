@@ -263,8 +263,8 @@ void shunt_streams_unhold(struct shunt_stream *stream)
 }
 
 /*
- * If the peer was asked to hand the stream back, it will not answer any more: reading goes on, and who waits for that
- * looks again, here or in a child.
+ * If the peer was asked to hand the stream back, it will not answer any more. Reading goes on, and waiters for the
+ * answer look again, here or in a child.
  */
 static void answer_nobody(struct shunt_stream *stream)
 {
@@ -312,7 +312,10 @@ bool shunt_streams_reap(struct shunt_engine *engine)
 	while (stream) {
 		struct shunt_stream *next = stream->next_reap;
 
-		/* Who has just let go of it may still be about to leave its lane, which can go with its last seat. */
+		/*
+		 * A thread that has just let go of it may still be about to leave its lane, which can go with its
+		 * last seat.
+		 */
 		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);
 		unseat(stream);

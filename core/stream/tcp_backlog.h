@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes of a stream that only we have, and that are for TCP: the peer wants again what lay on the link, or the nonce,
+ * Bytes of a stream that only we have, and that are for TCP. The peer wants bytes of the link again, or the nonce,
  * and the socket has no room. The service thread writes them on a descriptor of its own when it has some.
  *
- * If the process is killed meanwhile, its sockets end with it, and an end would look orderly. So such a socket lingers
- * for no time (SO_LINGER), which makes that a reset; what the program has set comes back when nothing is owed any more.
+ * If the process is killed meanwhile, its sockets end with it, and an end would look orderly. So such a socket
+ * lingers for no time (SO_LINGER), which makes that a reset. The program's value comes back when the backlog is
+ * empty.
  */
 #ifndef SHUNT_CORE_STREAM_TCP_BACKLOG_H
 #define SHUNT_CORE_STREAM_TCP_BACKLOG_H

@@ -182,8 +182,8 @@ static bool is_over(const struct shunt_stream *stream)
 }
 
 /*
- * Its last byte has not come. A record is seen as soon as it is written, before completions that were there earlier: an
- * UPGRADE, or a larger ring, may be among those. So nothing is known of how far away its end may be.
+ * Its last byte has not come. A record is seen as soon as it is written, before completions that were there earlier.
+ * Those may be an UPGRADE, or a larger ring. So nothing is known of how far away its end may be.
  */
 static bool is_sound(const struct shunt_stream *stream, const struct shunt_lane *lane,
 		     const struct shunt_trace_record *record)

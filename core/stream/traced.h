@@ -15,8 +15,8 @@
 
 
 /*
- * Parts of engine.traces: K + 1 of SHUNT_TRACE, 0: off; some stream has a rule of its own; and a peer may write records,
- * so answers are followed.
+ * Parts of engine.traces: K + 1 of SHUNT_TRACE, 0: off; some stream has a rule of its own. And a peer may write
+ * records, so answers are followed.
  */
 enum { SHUNT_TRACES_OURS = 0x1f, SHUNT_TRACES_RULES = 0x40, SHUNT_TRACES_PEERS = 0x80 };
 

@@ -18,8 +18,8 @@
 /* --- the sender's side; tx.lock held --- */
 
 /*
- * TCP delays an acknowledgement by 40 ms, for a segment of the program that takes it along. From here on there is none,
- * and the peer may still be on TCP: Nagle's rule would hold its next bytes that long.
+ * TCP delays an acknowledgement by 40 ms, for a segment of the program that takes it along. From here on no segment
+ * leaves that way, and the peer may still be on TCP: Nagle's rule would hold its next bytes that long.
  */
 static void acknowledge_at_once(const struct shunt_engine *engine, int fd)
 {
@@ -97,7 +97,7 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 		atomic_store(&tx->want_link, tx->track == SHUNT_TCP);
 		next_flip(engine, tx);
 	}
-	/* What the peer wants on TCP stays there, also when it proves itself afterwards. */
+	/* The peer's wish for TCP stands, also when it proves itself afterwards. */
 	wanted = atomic_load(&tx->want_link) && !atomic_load(&tx->held) &&
 				 atomic_load(&stream->asked) == SHUNT_NOT_ASKED &&
 				 shunt_proof_is_complete(stream) ?
@@ -121,7 +121,7 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 	if (atomic_load(&stream->retiring) == SHUNT_STAYING && !atomic_load(&tx->halted))
 		shunt_track_choose(engine, stream);
 	if (tx->track != before)
-		shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* who waits for room waits on the other track */
+		shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* a waiter for room waits on the other track */
 	shunt_service_paces(engine);	/* another track may be wanted, even if this one is the same */
 }
 

@@ -2,9 +2,9 @@
 /*
  * Moving a direction between its two tracks, at any byte (DESIGN 5.5).
  *
- * The sender decides. It says on the link from which offset the other track carries the stream,
- * and sends no second announcement before the receiver has passed the first. The receiver takes
- * bytes from the present track until it stands at the announced offset, then turns.
+ * The sender decides. It says on the link from which offset the other track carries the stream. It sends no second
+ * announcement before the receiver has passed the first. The receiver takes bytes from the present track until it
+ * stands at the announced offset, then turns.
  */
 #ifndef SHUNT_CORE_STREAM_TRACK_H
 #define SHUNT_CORE_STREAM_TRACK_H

@@ -50,7 +50,7 @@ static bool names_ring(const char *text, size_t length)
 
 /*
  * A ring is of use once its memory is mapped. A look at the descriptors would be quicker, but each call on a number
- * keeps its file open meanwhile: a close() of the program at that instant would not be heard by the peer.
+ * keeps its file open meanwhile. The peer would not hear of a close() of the program at that instant.
  */
 static bool has_ring(struct shunt_engine *engine)
 {

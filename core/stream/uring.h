@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * io_uring. A ring's operations reach the kernel past every call of libc: a read finds nothing of
- * what the link has brought, and a registration in an epoll set tells of the kernel's bytes only. So
- * a process has rings or streams on a link, not both, unless SHUNT_URING=allow says otherwise.
+ * io_uring. A ring's operations reach the kernel past every call of libc. A read misses the link's
+ * bytes, and a registration in an epoll set reports the kernel's bytes only. So a process has rings
+ * or streams on a link, not both, unless SHUNT_URING=allow says otherwise.
  */
 #ifndef SHUNT_CORE_STREAM_URING_H
 #define SHUNT_CORE_STREAM_URING_H
@@ -32,8 +32,8 @@ bool shunt_uring_set(struct shunt_engine *engine, enum shunt_uring uring);
 /* For statistics. */
 const char *shunt_uring_text(enum shunt_uring uring);
 /*
- * No stream may be given to a link. Looks for rings that were made past the boundary, at most once a
- * second; if there is one, the streams that are on links begin to leave them. Service thread.
+ * No stream may be given to a link. Looks for rings that were made past the boundary, at most once
+ * a second. If it finds one, the streams that are on links begin to leave them. Service thread.
  */
 bool shunt_uring_forbids(struct shunt_engine *engine);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * TCP_USER_TIMEOUT on a link (tcp(7)): bytes that the peer does not take within that time end the connection with
- * ETIMEDOUT. What the kernel cannot time for us, because it does not have the bytes: a sender that finds no room in
- * the peer's ring, and one whose link is dead while the peer does not say what it has (failover.c).
+ * ETIMEDOUT. It covers what the kernel cannot time for us, because it does not have the bytes. One case is a sender
+ * without room in the peer's ring. The other is a dead link whose peer does not say what it has (failover.c).
  *
- * Credit comes by halves of a ring, and the kernel's window sooner: so a peer is asked for what it has read (GROW)
- * before it is given up. One whose process is stopped does not answer, nor does its window open.
+ * Credit comes by halves of a ring, and the kernel's window sooner. So a peer is asked for what it has read (GROW)
+ * before it is given up. A stopped process does not answer, and its window does not open either.
  *
- * Without that option a peer that only does not read may take its time, as with the kernel, and one whose host has
- * gone has SHUNT_SILENCE_S, which is near to what the kernel tries for (tcp_retries2).
+ * Without that option a peer that does not read may take its time, as with the kernel. One whose host has gone has
+ * SHUNT_SILENCE_S, which is near to what the kernel tries for (tcp_retries2).
  */
 #ifndef SHUNT_CORE_STREAM_USER_TIMEOUT_H
 #define SHUNT_CORE_STREAM_USER_TIMEOUT_H

@@ -74,7 +74,9 @@ static bool is_ready(void *arg)
 	struct waiter *waiter = arg;
 	uint32_t events = waiter->events, kernel = 0;
 
-	/* Who waits for something of ours has no use for the kernel's error, which stays: he would never sleep. */
+	/*
+	 * A waiter for an event of ours has no use for the kernel's error. It stays, so the waiter would never sleep.
+	 */
 	if (events & ~SHUNT_READY_OURS)
 		kernel = shunt_ready_kernel(waiter->stream, events) & (events | EPOLLERR);
 	waiter->fds[0] = (struct pollfd) { .fd = kernel ? waiter->stream->fd : -1, .events = shunt_narrow_poll(kernel) };
@@ -94,8 +96,8 @@ static int sleep_awhile(struct shunt_engine *engine, struct shunt_stream *stream
 }
 
 /*
- * What a system call that waits would say to the signals that came: interrupted unless every
- * handler was installed with SA_RESTART and no timeout is set (signal(7)).
+ * Result of a wait for the signals that came: interrupted, unless every handler was installed with
+ * SA_RESTART and no timeout is set (signal(7)).
  */
 static int interrupted(uint64_t deadline)
 {
@@ -128,7 +130,7 @@ int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, 
 	return wait_stream(engine, stream, events, deadline, false);
 }
 
-/* For a call that has moved bytes: who is cancelled shall return them. */
+/* For a call that has moved bytes: a cancelled thread shall return their number. */
 static int wait_uncancelled(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
 			    uint64_t deadline)
 {
