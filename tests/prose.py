@@ -5,7 +5,11 @@
 prose.py FILE...: no sentence begins with Who, What, Whoever or Whose, questions aside, and in each file at most one
 sentence in twenty has more than 25 words. Markdown, man(7), and the strings of C (messages and reasons).
 Code blocks are skipped. A cell of a table counts where it holds sentences, not where it is a phrase. A short file may have
-one long sentence."""
+one long sentence.
+
+prose.py --comments MOST FILE...: the same of the comments of C, where all files together may have MOST long sentences.
+A comment that trails code stands alone. One without a capital is a phrase, which may begin as it likes."""
+import argparse
 import re
 import sys
 
@@ -13,6 +17,8 @@ LONGEST = 25
 SHARE = 0.05
 BARRED = re.compile(r"\W*(who|what|whoever|whose)\b", re.I)
 ENDS = re.compile(r"(?<=[.!?])[\"'”)*_]*\s+(?=[\"'“(*_]*[A-Z0-9`/])|(?<=[.!?])[\"'”)*_]+\s+")
+# In a comment a sentence may begin with a name of the code.
+ENDS_OF_CODE = re.compile(ENDS.pattern + r"|(?<=[.!?])\s+(?=[-$*`]*[a-z]\w*(?:[(_.:/]|->)|-[A-Z])")
 ABBREVIATED = re.compile(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|[A-Z])\.)$")
 
 
@@ -100,10 +106,41 @@ def strings(text):
                 yield text.count("\n", 0, call.start()) + 1, one, True
 
 
-def sentences(text):
+TOKEN = re.compile(r"""//[^\n]*(?:\n[ \t]*//[^\n]*)*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'""", re.S)
+ITEM = re.compile(r"\s*(?:[-*]|\d[.)])\s+")
+
+
+def comments(text):
+    """Paragraphs and list items of C's comments. A line with columns is a row of a table; one that is indented is code.
+    A line that begins small behind the end of a sentence, as a usage does, begins a paragraph."""
+    for token in TOKEN.finditer(text):
+        comment = token.group()
+        if comment[0] != "/":
+            continue
+        lines = re.sub(r"\A/\*+|\*+/\Z", "", comment).split("\n")
+        first, block, start, listed = text.count("\n", 0, token.start()) + 1, [], 0, False
+        for number, line in enumerate(lines + [""], first):
+            line = re.sub(r"^\s*//+|^\s*\*(?: |(?=\t)|$)|[ \t]*\\?$", "", line)
+            code = number > first and (line.startswith("\t") or not block and line.startswith("    "))
+            shown = code or re.search(r"\S(?:\t|  )\s*\S", line)
+            ended = not block or re.search(r"[.!?:;,]$", block[-1])
+            item = (listed or ended) and ITEM.match(line)
+            small = block and re.search(r"[.!?]$", block[-1]) and re.match(r"[a-z]", line)
+            if block and (shown or small or item or not line.strip()):
+                yield start, " ".join(block), True
+                block = []
+            if item:
+                line = line[item.end():]
+            line = line.strip().strip("-").strip()
+            if line and not shown and not line.startswith("SPDX-"):
+                start, listed = (start, listed) if block else (number, bool(item))
+                block.append(line)
+
+
+def sentences(text, ends=ENDS):
     """Split at ends of sentences: a colon and a semicolon end none."""
     start = 0
-    for end in ENDS.finditer(text):
+    for end in ends.finditer(text):
         if ABBREVIATED.search(text[start:end.start()]):
             continue
         yield text[start:end.start()]
@@ -115,21 +152,27 @@ def words(sentence):
     return len([word for word in sentence.split() if re.search(r"\w", word)])
 
 
-def check(path, quiet=False):
-    text = open(path, encoding="utf-8").read()
-    read = strings if path.endswith((".c", ".h")) else manual if re.search(r"\.\d(\.in)?$", path) else markdown
-    total, long, problems = 0, [], 0
-    for line, block, whole in read(text):
-        split = [s for s in sentences(plain(block)) if words(s)]
+def measure(path, read):
+    """Prints how sentences begin that must not: their number, the long ones as lines, and the number of all."""
+    total, long, barred = 0, [], 0
+    for line, block, whole in read(open(path, encoding="utf-8").read()):
+        split = [s for s in sentences(plain(block), ENDS_OF_CODE if read is comments else ENDS) if words(s)]
         if not whole and len(split) < 2 and not re.search(r"[.!]\W*$", block):
             continue
         for sentence in split:
             total += 1
-            if BARRED.match(sentence) and not sentence.rstrip(' "*_)').endswith("?"):
+            phrase = read is comments and not re.match(r"\W*[A-Z]", sentence)
+            if BARRED.match(sentence) and not phrase and not sentence.rstrip(' "*_)').endswith("?"):
                 print(f"{path}:{line}: begins with a pronoun: {sentence.strip()}")
-                problems += 1
+                barred += 1
             if words(sentence) > LONGEST:
                 long.append(f"{path}:{line}: {words(sentence)} words: {sentence.strip()}")
+    return barred, long, total
+
+
+def check(path):
+    read = strings if path.endswith((".c", ".h")) else manual if re.search(r"\.\d(\.in)?$", path) else markdown
+    problems, long, total = measure(path, read)
     if len(long) > max(1, SHARE * total):
         print("\n".join(long))
         problems += len(long)
@@ -137,5 +180,26 @@ def check(path, quiet=False):
     return problems
 
 
+def check_comments(paths, most):
+    measured = [measure(path, comments) for path in paths]
+    problems, total = sum(m[0] for m in measured), sum(m[2] for m in measured)
+    long = [line for m in measured for line in m[1]]
+    if len(long) > most:
+        print("\n".join(long))
+        problems += len(long)
+    print(f"# {len(paths)} files: {total} sentences, {len(long)} of more than {LONGEST} words")
+    return problems
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--comments", type=int, metavar="MOST", help="check the comments of C; so many may be long")
+    parser.add_argument("files", nargs="+", metavar="FILE")
+    given = parser.parse_args()
+    if given.comments is None:
+        return sum([check(path) for path in given.files])
+    return check_comments(given.files, given.comments)
+
+
 if __name__ == "__main__":
-    sys.exit(1 if sum([check(path) for path in sys.argv[1:]]) else 0)
+    sys.exit(1 if main() else 0)
