@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The documents know the tree: ARCHITECTURE.md names every file of the library by its path, tests/README.md every folder
 # and script of tests, Makefile.am every document, documents no variable that there is not, docs/CARRIED.md every reason, PACKAGES.md what
-# tools/cross does not run. Paths and links lead somewhere. Part of `tools/check static`.
+# tools/cross does not run. Paths and links lead somewhere. Tests ask about streams in one place. Part of `tools/check static`.
 set -u
 cd "$(dirname "$0")/.." || exit
 problems=0
@@ -20,6 +20,11 @@ done
 for file in docs/*.md; do
 	grep -qwF -- "$file" Makefile.am || problem "Makefile.am does not distribute $file"
 done
+
+# Tests that know the library's inside ask about a stream's two directions in tests/inspect.c alone.
+while IFS= read -r line; do
+	problem "only tests/inspect.c may name what is inside a stream's two directions, its switch, proof or end: $line"
+done < <(grep -nE '\b(tx|rx)(\.|->)[a-z]|(\.|->)(tx|rx)\b|\bstruct shunt_(tx|rx)\b|->(agreed|released|retiring|let_go|halted)\b' tests/{bench,fault,fuzz,sim,soft,unit}/*.[ch] | grep -v '#include')
 
 # Files in backquotes with a path, and links, lead somewhere.
 documents=(README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs/*.md tests/README.md tests/lab/README.md)

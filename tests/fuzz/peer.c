@@ -17,6 +17,7 @@
 #include "core/trace/followed.h"
 #include "core/wait/epset.h"
 #include "tests/fuzz/world.h"
+#include "tests/inspect.h"
 #include "tests/sim/start.h"
 
 #define STEPS 400	/* of a script */
@@ -62,24 +63,21 @@ static uint32_t some_id(struct shunt_stream *stream)
 static uint64_t some_value(struct shunt_stream *stream)
 {
 	static const int8_t near[] = { 0, 0, 0, 1, -1, 2, -2, 8, -8, 100, -100 };
+	static const enum stream_offset of[] = {
+		/* inputs of the corpus choose by these numbers */
+		STREAM_READ,	    STREAM_ARRIVED,   STREAM_SENT,
+		STREAM_POSTED,	    STREAM_PEER_READ, STREAM_UPGRADED,
+		STREAM_HANDED_BACK, STREAM_BOUNDARY,  STREAM_RING_END,
+	};
 	unsigned int what = fuzz_below(in, 12);
 	int64_t more = near[fuzz_below(in, sizeof(near))];
 
 	if (!stream || what == 11)
 		return fuzz_u64(in);
-	switch (what) {
-	case 0: return stream->rx.head + more;
-	case 1: return stream->rx.tail + more;
-	case 2: return stream->tx.offset + more;
-	case 3: return stream->tx.exposed + more;
-	case 4: return stream->tx.consumed + more;
-	case 5: return stream->tx.upgrade_at + more;
-	case 6: return stream->tx.handback_at + more;
-	case 7: return stream->rx.boundary + more;
-	case 8: return stream->rx.tail + stream->rx.ring_bytes + more;
-	case 9: return stream->rx.tail + more * 40;
-	default: return more;
-	}
+	if (what == 10)
+		return more;
+	return stream_offset(stream, what < 9 ? of[what] : STREAM_ARRIVED) +
+	       (what == 9 ? more * 40 : more);
 }
 
 /* Where the hostile peer wants bytes: a ring of its own, or not quite. */
@@ -363,14 +361,18 @@ static void inject_message(struct shunt_link *link)
 		break;
 	case SHUNT_MSG_RETIRE:
 		message.retire.offset = some_value(stream);
-		message.retire.announced = stream && fuzz_below(in, 2) ? stream->rx.announced : fuzz_byte(in);
+		message.retire.announced = stream && fuzz_below(in, 2) ?
+						   stream_switches_heard(stream) :
+						   fuzz_byte(in);
 		break;
 	case SHUNT_MSG_NONCE:
 		message.nonce.offset = some_value(stream);
 		break;
 	case SHUNT_MSG_RESUME:
 		message.resume.offset = some_value(stream);
-		message.resume.announced = stream && fuzz_below(in, 2) ? stream->tx.announced : fuzz_byte(in);
+		message.resume.announced = stream && fuzz_below(in, 2) ?
+						   stream_switches_announced(stream) :
+						   fuzz_byte(in);
 		break;
 	default:
 		message.reason = fuzz_below(in, 3);
@@ -552,7 +554,10 @@ static void use_tcp(void)
 		break;
 	case 3:	/* the nonce, or a part of it */
 		if (stream)
-			sim_tcp_send(sock, &(struct iovec) { stream->rx.nonce, 1 + fuzz_below(in, SHUNT_NONCE_BYTES) }, 1);
+			sim_tcp_send(sock,
+				     &(struct iovec) { (void *)stream_nonce(stream, STREAM_READS),
+						       1 + fuzz_below(in, SHUNT_NONCE_BYTES) },
+				     1);
 		break;
 	default:
 		sim_tcp_receive(sock, &iov, 1, 0);
@@ -723,15 +728,12 @@ static bool age(void)
 
 	for (int c = 0; c < fuzz_world.conns; c++) {
 		struct shunt_stream *stream = fuzz_world_stream(&fuzz_world.conn[c], FUZZ_VICTIM);
-		uint64_t from = stream ? atomic_load(&stream->tx.upgrade_at) : 0;
+		uint64_t from = stream ? stream_offset(stream, STREAM_UPGRADED) : 0;
 
-		if (from < 1ull << 32 || stream->tx.track != SHUNT_LINK ||
-		    atomic_load(&stream->tx.unpassed) || atomic_load(&stream->tx.ring_from) != from)
+		if (!stream || !stream_age(stream, 1ull << 32))
 			continue;
-		atomic_store(&stream->tx.upgrade_at, from - (1ull << 32));
-		atomic_store(&stream->tx.ring_from, from - (1ull << 32));
-		if (atomic_load(&stream->tx.consumed) < from)
-			atomic_store(&stream->tx.consumed, from);
+		if (stream_offset(stream, STREAM_PEER_READ) < from)
+			stream_peer_has_read(stream, from);
 		some = true;
 	}
 	return some;

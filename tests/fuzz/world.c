@@ -17,6 +17,7 @@
 #include "core/service.h"
 #include "core/wait/epset.h"
 #include "tests/fuzz/world.h"
+#include "tests/inspect.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/start.h"
@@ -178,7 +179,7 @@ static bool on_link(struct fuzz_conn *conn)
 	for (int side = 0; side < 2; side++) {
 		struct shunt_stream *stream = fuzz_world_stream(conn, conn->who[side]);
 
-		if (!stream || stream->tx.track != SHUNT_LINK || stream->rx.track != SHUNT_LINK || atomic_load(&stream->tx.unpassed))
+		if (!stream || !stream_is_on_link(stream))
 			return false;
 	}
 	return true;
@@ -340,7 +341,8 @@ struct fuzz_conn *fuzz_world_connect(enum fuzz_who from, enum fuzz_who to)
 			     sizeof(conn->sock[0].remote));
 	shunt_file_accepted(world->engine[to], -1, conn->fd[1], true);
 	for (int side = 0; side < 2; side++)
-		sim_start_at(fuzz_world_stream(conn, conn->who[side]), world->start, world->start);
+		stream_start_at(fuzz_world_stream(conn, conn->who[side]), world->start,
+				world->start);
 	return conn;
 }
 
@@ -523,11 +525,12 @@ static int links_of(enum fuzz_who who)
 	return count;
 }
 
-static int show_stream(struct shunt_stream *s, void *arg)
+static int show_stream(struct shunt_stream *stream, void *arg)
 {
-	fprintf(stderr, "  %s: fd %d state %d link %p holds %u releases %d claimed %d orphan %d awaited %d proof %d end_fd %d resend_fd %d of %zu pin %p waiters %u asked %d retiring %d\n",
-		(const char *)arg, s->fd, s->state, (void *)s->link, s->holds, s->releases, s->claimed, s->orphan, s->awaited,
-		s->rx.proof_fd, s->tx.end_fd, s->resend_fd, s->tx.resend_bytes - s->tx.resend_done, (void *)s->tx.pin, s->waiters, s->asked, s->retiring);
+	char prefix[32];
+
+	snprintf(prefix, sizeof(prefix), "  %s: ", (const char *)arg);
+	stream_print(stderr, prefix, stream);
 	return 0;
 }
 

@@ -29,7 +29,7 @@ static void make_pair(const struct shunt_config *config, uint64_t start)
 	connect_pair(&bed.pair[0]);
 	for (int side = 0; side < 2; side++) {
 		setsockopt(bed.pair[0].side[side].fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-		sim_start_at(stream_of(&bed.pair[0].side[side]), start, start);
+		stream_start_at(stream_of(&bed.pair[0].side[side]), start, start);
 	}
 	warm(0);
 	bed.pairs = 1;
@@ -46,14 +46,13 @@ static void make_old(bool retain)
 	make_pair(&config, START);
 	put(0, 1, 1000, 0);
 	victim = stream_of(&bed.pair[0].side[1]);
-	assert_true(atomic_load(&victim->tx.upgrade_at) >= START);
-	atomic_store(&victim->tx.upgrade_at, START - GIB4);
-	atomic_store(&victim->tx.ring_from, START - GIB4);
+	assert_true(stream_offset(victim, STREAM_UPGRADED) >= START);
+	assert_true(stream_age(victim, GIB4));
 }
 
 static uint64_t sent(void)
 {
-	return atomic_load(&victim->tx.staged);
+	return stream_offset(victim, STREAM_SENT);
 }
 
 static uint64_t distrusted(void)
@@ -64,7 +63,7 @@ static uint64_t distrusted(void)
 /* The peer's reader says that it stands at `offset`. */
 static void ask_retire(uint64_t offset)
 {
-	shunt_retire_asked(engines[1], victim, offset, atomic_load(&victim->rx.announced));
+	shunt_retire_asked(engines[1], victim, offset, stream_switches_heard(victim));
 }
 
 /* Its queue pair has died, and it has the bytes before `offset`. */
@@ -73,8 +72,8 @@ static void ask_resume(uint64_t offset)
 	struct shunt_message message = { .type = SHUNT_MSG_RESUME, .stream = victim->id };
 
 	message.resume.offset = offset;
-	message.resume.announced = victim->tx.announced;
-	shunt_hear_message(victim->link, &message, NULL, 0);
+	message.resume.announced = stream_switches_announced(victim);
+	shunt_hear_message(stream_link(victim), &message, NULL, 0);
 }
 
 /* Nothing is sent again, and the link ends. The offset counts from what was sent, or from 0. */
@@ -83,7 +82,7 @@ static void refused(void (*ask)(uint64_t offset), uint64_t offset, bool absolute
 	make_old(ask == ask_resume);
 	ask(absolute ? offset : sent() + offset);
 	assert_int_equal(distrusted(), 1);
-	assert_null(victim->tx.resend);
+	assert_false(stream_resends(victim));
 	leave_bed();
 }
 
@@ -114,10 +113,10 @@ void what_was_read_is_not_given_back(void **state)
 	(void)state;
 	for (int one = 0; one < 2; one++) {
 		make_old(false);
-		atomic_store(&victim->tx.consumed, sent() - 500);
+		stream_peer_has_read(victim, sent() - 500);
 		ask_retire(sent() - 500 - one);
 		assert_int_equal(distrusted(), one);
-		assert_int_equal(atomic_load(&victim->asked), one ? SHUNT_DECLINED : SHUNT_GIVEN);
+		assert_int_equal(stream_asked(victim), one ? SHUNT_DECLINED : SHUNT_GIVEN);
 		leave_bed();
 	}
 }
@@ -136,11 +135,11 @@ void a_pin_is_no_excuse(void **state)
 	pin.first = (const char *)pages;
 	pin.to = sent();
 	pin.from = sent() - GIB4 - 64;
-	atomic_store(&victim->tx.pin, &pin);
+	stream_pin(victim, &pin);
 	ask_resume(pin.from);
 	assert_int_equal(distrusted(), 1);
-	assert_null(victim->tx.resend);
-	atomic_store(&victim->tx.pin, NULL);
+	assert_false(stream_resends(victim));
+	stream_pin(victim, NULL);
 	leave_bed();
 	munmap(pages, GIB4 + RING);
 }
@@ -159,11 +158,11 @@ void what_is_missing_comes_again(void **state)
 		turn();
 		get(0, 1, 1000);
 		if (i & 1)
-			shunt_link_fail(stream_of(&bed.pair[0].side[0])->link, "the test");
+			shunt_link_fail(stream_link(stream_of(&bed.pair[0].side[0])), "the test");
 		else
 			shunt_retire_begin(engines[0], stream_of(&bed.pair[0].side[0]), SHUNT_REASON_PASSED);
 		put(0, 0, 100, 0);
-		for (int n = 0; bed.received[0][1] < 3000 || victim->tx.track == SHUNT_LINK; n++) {
+		for (int n = 0; bed.received[0][1] < 3000 || stream_sends_on_link(victim); n++) {
 			assert_true(n < 1000);
 			turn();
 			get(0, 1, BUFFER);

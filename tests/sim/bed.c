@@ -106,9 +106,7 @@ struct shunt_config small_config(enum batch batch)
 
 bool on_link(struct side *side)
 {
-	struct shunt_stream *stream = stream_of(side);
-
-	return stream->tx.track == SHUNT_LINK && stream->rx.track == SHUNT_LINK && !atomic_load(&stream->tx.unpassed);
+	return stream_is_on_link(stream_of(side));
 }
 
 void warm(int i)
@@ -132,7 +130,7 @@ void add_pair(void)
 static void note_lanes(void)
 {
 	for (int side = 0; side < 2; side++)
-		bed.lane[side] = stream_of(&bed.pair[0].side[side])->lane;
+		bed.lane[side] = stream_lane(stream_of(&bed.pair[0].side[side]));
 }
 
 void first_pair(void)

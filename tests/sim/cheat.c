@@ -25,7 +25,7 @@ static struct shunt_engine *volatile kept[2]; /* LeakSanitizer shall find what i
 
 static struct shunt_link *link_of(int i, int side)
 {
-	return stream_of(&bed.pair[i].side[side])->link;
+	return stream_link(stream_of(&bed.pair[i].side[side]));
 }
 
 /* The node's word on the first client. */
@@ -271,7 +271,8 @@ static void how_far_is_read_is_not_told(void **state)
 	let_out();
 	pair_skew += 1000 * MS;
 	step();
-	assert_int_equal(stream->control->word[SHUNT_CONTROL_READ], atomic_load(&stream->rx.head));
+	assert_int_equal(stream->control->word[SHUNT_CONTROL_READ],
+			 stream_offset(stream, STREAM_READ));
 	end();
 }
 
@@ -298,9 +299,9 @@ static void hand_back(int side)
 	hold();
 	stream = stream_of(&bed.pair[0].side[side]);
 	shunt_retire_begin(engines[side], stream, SHUNT_REASON_SPLICE);
-	for (int i = 0; i < 1000 && atomic_load(&stream->state) != SHUNT_PLAIN; i++)
+	for (int i = 0; i < 1000 && stream_state(stream) != SHUNT_PLAIN; i++)
 		read_all();
-	assert_int_equal(atomic_load(&stream->state), SHUNT_PLAIN);
+	assert_int_equal(stream_state(stream), SHUNT_PLAIN);
 	assert_int_equal(put(0, 0, 1000, 0), 1000);
 	for (int i = 0; i < 100 && received(0, 0) < bed.sent[0][0]; i++)
 		read_all();
@@ -419,14 +420,14 @@ static void it_gets_the_tokens_of_a_period(void **state)
 /* It looks how far the node has read, and sends without credit. */
 static void without_credit_it_is_distrusted(void **state)
 {
-	struct shunt_tx *tx;
+	struct shunt_stream *stream;
 
 	(void)state;
 	make(1);
 	hold();
-	tx = &stream_of(&bed.pair[0].side[0])->tx;
+	stream = stream_of(&bed.pair[0].side[0]);
 	for (int i = 0; i < 1000 && !atomic_load(&engines[1]->distrusted); i++) {
-		atomic_store(&tx->consumed, atomic_load(&tx->posted));
+		stream_peer_has_read(stream, stream_offset(stream, STREAM_POSTED));
 		put(0, 0, 32768, 0);
 		step();
 		if (!atomic_load(&engines[1]->distrusted))

@@ -51,7 +51,7 @@ static void stays_on_tcp(struct pair *pair)
 	send_some(&pair->side[1], "x", 1, 0);
 	for (int i = 0; i < 20; i++)
 		turn();
-	assert_int_equal(atomic_load(&stream_of(&pair->side[0])->state), SHUNT_PLAIN);
+	assert_int_equal(stream_state(stream_of(&pair->side[0])), SHUNT_PLAIN);
 	assert_string_equal(shunt_reason_text(stream_of(&pair->side[0])->reason),
 			    shunt_reason_text(SHUNT_REASON_ELSEWHERE));
 	for (int side = 0; side < 2; side++)
@@ -97,7 +97,7 @@ void no_claim_goes_elsewhere(void **state)
 	connect_pair(&pair);
 	assert_int_equal(shunt_claim_learn(engines[0], stream_of(&pair.side[0])), 0);
 	shunt_claim_again(link, stream_of(&pair.side[0]));
-	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_PLAIN);
+	assert_int_equal(stream_state(stream_of(&pair.side[0])), SHUNT_PLAIN);
 	assert_int_equal(stream_of(&pair.side[0])->reason, SHUNT_REASON_ELSEWHERE);
 	for (int side = 0; side < 2; side++)
 		close_side(&pair.side[side]);

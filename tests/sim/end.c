@@ -2,8 +2,8 @@
 /* A program at its end of a connection, and the results that it must see. */
 #include <errno.h>
 #include <string.h>
+#include "tests/inspect.h"
 #include "tests/sim/sim.h"
-#include "tests/sim/start.h"
 
 #define PERIOD 65521	/* a prime: no ring size divides it */
 #define MOST 65536
@@ -79,7 +79,8 @@ void sim_end_open(struct sim_end *end)
 		shunt_file_connected(engine_of(end), end->fd, end->conn->established ? 0 : -EINPROGRESS,
 				     (struct sockaddr *)&sock->remote, sizeof(sock->remote));
 	}
-	sim_start_at(sim_end_stream(end), sim_world.start[end->side], sim_world.start[!end->side]);
+	stream_start_at(sim_end_stream(end), sim_world.start[end->side],
+			sim_world.start[!end->side]);
 	trace("%s: open, fd %d", name(end), end->fd);
 	if (end->style == SIM_EPOLL)
 		sim_watch_add(end);
@@ -138,7 +139,7 @@ static bool asked_to_grow(struct sim_end *end)
 {
 	struct shunt_stream *stream = sim_end_stream(end);
 
-	return stream && stream->tx.grow_asked;
+	return stream && stream_wants_ring(stream);
 }
 
 /* Its HANDBACK, and so the peer's answer, may wait for the peer's program to read. */
@@ -146,13 +147,13 @@ static bool still_retires(struct sim_end *end)
 {
 	struct shunt_stream *stream = sim_end_stream(end);
 
-	return stream && atomic_load(&stream->retiring) == SHUNT_RETIRING;
+	return stream && stream_retiring(stream) == SHUNT_RETIRING;
 }
 
 void sim_end_send(struct sim_end *end, uint64_t most, bool must)
 {
 	struct shunt_stream *stream = sim_end_stream(end);
-	bool asked = asked_to_grow(end), link = stream && stream->tx.track == SHUNT_LINK;
+	bool asked = asked_to_grow(end), link = stream && stream_sends_on_link(stream);
 	struct sim_end *peer = sim_end_peer(end);
 	uint64_t bytes = end->goal - end->sent < most ? end->goal - end->sent : most;
 	struct iovec iov[5];
@@ -175,14 +176,14 @@ void sim_end_send(struct sim_end *end, uint64_t most, bool must)
 	 * ring that may grow counts as room, once (ready.c). A direction that has just left the
 	 * link may have filled TCP with what the ring had no room for (overflow.c).
 	 */
-	if (link && stream == sim_end_stream(end) && stream->tx.track == SHUNT_TCP &&
-	    stream->tx.resend)
+	if (link && stream == sim_end_stream(end) && !stream_sends_on_link(stream) &&
+	    stream_resends(stream))
 		must = false;
 	if (still_retires(end))
 		must = false;
 	/* The send itself has begun to leave the link, and the HANDBACK waits for tokens with the bytes before it. */
-	if (link && stream == sim_end_stream(end) && stream->tx.track == SHUNT_TCP &&
-	    stream->lane->window.gate && !atomic_load(&stream->tx.handed))
+	if (link && stream == sim_end_stream(end) && !stream_sends_on_link(stream) &&
+	    stream_lane(stream)->window.gate && !stream_handback_is_posted(stream))
 		must = false;
 	if (sent == -EAGAIN && must && !sim_world.faulty && !sim_world.killed && !sim_world.broken && asked == asked_to_grow(end))
 		sim_fail("%s: writable, but send of %lu bytes finds no room", name(end), bytes);
@@ -262,7 +263,7 @@ static uint64_t carried_again(struct sim_end *end)
 {
 	struct shunt_stream *stream = sim_end_stream(end);
 
-	return stream && stream->line && !stream->rx.final ? stream->rx.bytes.link : 0;
+	return stream ? stream_carried_again(stream) : 0;
 }
 
 void sim_end_receive(struct sim_end *end, uint64_t most, bool must, int flags)

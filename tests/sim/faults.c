@@ -60,8 +60,7 @@ void a_link_that_ends_is_an_edge(void **state)
 	shunt_file_epoll(engines[0], set);
 	assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_ADD, bed.pair[0].side[0].fd, &event), 0);
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
-	atomic_store(&stream_of(&bed.pair[0].side[0])->tx.want_link, false);
-	stream_of(&bed.pair[0].side[0])->tx.quick = false;
+	stream_want_link(stream_of(&bed.pair[0].side[0]), false);
 	do {
 		assert_int_equal(put(0, 0, 100, 0), 0);
 	} while (reported(set));
@@ -105,9 +104,8 @@ static void owe_a_reset(bool ended)
 	config.retain = ended;	/* who keeps what it has sent keeps the end, too */
 	make_bed(&config, 1);
 	assert_int_equal(setsockopt(reader->fd, IPPROTO_TCP, TCP_NODELAY, &(int){ 1 }, sizeof(int)), 0);
-	atomic_store(&stream_of(reader)->tx.want_link, false);
-	stream_of(reader)->tx.quick = false;
-	for (int n = 0; stream_of(sender)->rx.track != SHUNT_TCP; n++) {
+	stream_want_link(stream_of(reader), false);
+	for (int n = 0; stream_receives_on_link(stream_of(sender)); n++) {
 		assert_true(n < 1000);
 		put(0, 1, 1, 0);
 		turn();
@@ -118,7 +116,7 @@ static void owe_a_reset(bool ended)
 	put(0, 0, 50, 0);
 	if (ended) {
 		assert_int_equal(shunt_stream_shutdown(sender->engine, sender->fd, stream_of(sender), SHUT_WR), 0);
-		assert_true(stream_of(sender)->tx.end_fd >= 0);
+		assert_true(stream_keeps_end(stream_of(sender)));
 	}
 	shunt_link_kill(bed.lane[0]->link, "the test");
 	assert_int_equal(send_some(sender, byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL), ended ? -EPIPE : -ECONNRESET);
@@ -362,8 +360,7 @@ void a_failover_knows_whose_switches(void **state)
 	config.retain = 1;
 	make_bed(&config, 1);
 	former = stream_of(&bed.pair[0].side[1]);
-	atomic_store(&former->tx.want_link, false);
-	former->tx.quick = false;
+	stream_want_link(former, false);
 	put(0, 1, 100, 0);
 	drain();
 	close_side(&bed.pair[0].side[0]);
@@ -377,7 +374,7 @@ void a_failover_knows_whose_switches(void **state)
 	assert_ptr_equal(stream, former);
 	put(0, 1, 1, 0);
 	assert_int_equal(shunt_stream_shutdown(engines[1], bed.pair[0].side[1].fd, stream, SHUT_WR), 0);
-	while (stream->rx.track == SHUNT_TCP) {
+	while (!stream_receives_on_link(stream)) {
 		put(0, 0, 1, 0);
 		turn();
 		get(0, 0, BUFFER);

@@ -12,8 +12,8 @@
 
 static bool is_linked(struct pair *pair)
 {
-	return atomic_load(&stream_of(&pair->side[0])->state) == SHUNT_LINKED &&
-	       atomic_load(&stream_of(&pair->side[1])->state) == SHUNT_LINKED;
+	return stream_state(stream_of(&pair->side[0])) == SHUNT_LINKED &&
+	       stream_state(stream_of(&pair->side[1])) == SHUNT_LINKED;
 }
 
 static void begin(struct pair *pair)
@@ -64,7 +64,7 @@ void a_claim_without_a_proof_is_refused(void **state)
 	make_strangers();
 	begin(&linked);
 	until_linked(&linked);
-	link = stream_of(&linked.side[0])->link;
+	link = stream_link(stream_of(&linked.side[0]));
 	pair = half_known(CLAIMANT);
 	ask_for(&liar, &pair, PROVES);
 	message.claim.tuple = liar.tuple;
@@ -76,7 +76,7 @@ void a_claim_without_a_proof_is_refused(void **state)
 	assert_int_equal(shunt_link_send(link, &message, NULL, 0), 0);
 	settle();
 	assert_int_equal(refused_for[1], SHUNT_REFUSED_DISPROVEN + 1);
-	assert_int_equal(atomic_load(&stream_of(&pair.side[1])->state), SHUNT_CANDIDATE);
+	assert_int_equal(stream_state(stream_of(&pair.side[1])), SHUNT_CANDIDATE);
 	assert_int_equal(atomic_load(&engines[1]->distrusted), 0);
 	assert_int_equal(links_of(1), 1);
 	assert_true(is_linked(&linked));

@@ -132,7 +132,7 @@ static void many_are_asked_in_turn(void **state)
 		add_pair();
 	}
 	for (int side = 0; side < 2; side++)
-		bed.lane[side] = stream_of(&bed.pair[0].side[side])->lane;
+		bed.lane[side] = stream_lane(stream_of(&bed.pair[0].side[side]));
 	all_arrived();
 	freeze_clock(true);	/* however long the machine takes for a step */
 	pass(KEEPALIVE);
@@ -279,12 +279,12 @@ static uint64_t unread(uint32_t patience, size_t bytes, uint64_t every, uint64_t
 	set_patience(patience);
 	while (put(0, 0, 4096, 0))
 		;
-	while (ms < most && !atomic_load(&stream_of(&bed.pair[0].side[0])->tx.dead)) {
+	while (ms < most && !stream_is_broken(stream_of(&bed.pair[0].side[0]))) {
 		pass(10);
 		ms += 10;
 		if (bytes && ms % every == 0)
 			get(0, 0, bytes);
-		if (!atomic_load(&stream_of(&bed.pair[0].side[0])->tx.dead))
+		if (!stream_is_broken(stream_of(&bed.pair[0].side[0])))
 			put(0, 0, 4096, 0);
 	}
 	leave_all();

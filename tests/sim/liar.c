@@ -236,6 +236,6 @@ void assert_is_taken(struct pair *pair)
 	assert_int_equal(proven(1), before + 1);
 	assert_int_not_equal(stream_of(&pair->side[1])->proven_on, 0);
 	assert_int_equal(options_of(pair->side[1].fd), AS_MADE);
-	assert_int_equal(atomic_load(&stream_of(&pair->side[1])->state), SHUNT_CANDIDATE);
+	assert_int_equal(stream_state(stream_of(&pair->side[1])), SHUNT_CANDIDATE);
 	hang_up(&honest);
 }

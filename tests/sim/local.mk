@@ -7,9 +7,10 @@ TESTS += tests/sim/sim tests/sim/race tests/sim/account_race tests/sim/tokens_si
 EXTRA_DIST += tests/sim/race_fetch.sh tests/sim/beside.sh tests/sim/taken.py
 
 # Two engines on real TCP.
-sim_pair = tests/sim/names.c tests/sim/names.h tests/sim/pair.c tests/sim/pair.h
+sim_pair = tests/inspect.c tests/inspect.h tests/sim/names.c tests/sim/names.h tests/sim/pair.c tests/sim/pair.h
 
 tests_sim_sim_SOURCES = \
+	tests/inspect.c tests/inspect.h \
 	tests/sim/end.c \
 	tests/sim/epoll.c \
 	tests/sim/imm.c \

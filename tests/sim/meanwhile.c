@@ -15,10 +15,7 @@
 
 static void wants_link(int i, bool on)
 {
-	struct shunt_tx *tx = &stream_of(&bed.pair[i].side[0])->tx;
-
-	atomic_store(&tx->want_link, on);
-	tx->quick = false;
+	stream_want_link(stream_of(&bed.pair[i].side[0]), on);
 }
 
 /* After a link that was given up: nobody asks whom it has distrusted. */
@@ -67,7 +64,7 @@ static int post_and_be_overtaken(struct ibv_qp *qp, struct ibv_send_wr *wr, stru
 	armed = false;
 	get(0, 0, BUFFER);
 	shunt_group_poll_fully(engines[0]);
-	assert_int_equal(atomic_load(&stream_of(&bed.pair[0].side[0])->tx.unpassed), 0);
+	assert_int_equal(stream_switches_unpassed(stream_of(&bed.pair[0].side[0])), 0);
 	assert_int_equal(put(0, 0, 100, 0), 100);
 	assert_int_equal(pthread_create(&sender, NULL, send_by_link, NULL), 0);
 	while (!atomic_load(&through) && atomic_load(&bed.lane[0]->lock.word) != 2)	/* it is, or it sleeps for the lane */
@@ -116,9 +113,9 @@ void a_former_switch_is_not_passed_again(void **state)
 	}
 	wants_link(0, true);
 	put(0, 0, 100, 0);
-	assert_int_equal(atomic_load(&stream_of(&bed.pair[0].side[0])->tx.unpassed), 1);
+	assert_int_equal(stream_switches_unpassed(stream_of(&bed.pair[0].side[0])), 1);
 	reader = stream_of(&bed.pair[0].side[1]);
-	shunt_lane_request(reader->lane, reader, SHUNT_WORK_SWITCHED);	/* with the value of the HANDBACK */
+	stream_request(reader, SHUNT_WORK_SWITCHED);	/* with the value of the HANDBACK */
 	shunt_group_poll_fully(engines[0]);
 	assert_int_equal(atomic_load(&engines[0]->distrusted), 1);
 	close_all();
@@ -219,7 +216,8 @@ static ssize_t see_acceptance(int fd, const struct msghdr *message, int flags)
 
 	if (said->type == SHUNT_MSG_ACCEPT) {
 		armed = false;
-		assert_int_not_equal(atomic_load(&stream_of(&bed.pair[0].side[1])->tx.lock.word), 0);
+		assert_int_not_equal(
+			atomic_load(&stream_sender_lock(stream_of(&bed.pair[0].side[1]))->word), 0);
 	}
 	return sendmsg(fd, message, flags);
 }

@@ -7,7 +7,6 @@
 #include "core/base/guard.h"
 #include "core/device/soft/device.h"
 #include "core/service.h"
-#include "core/stream/overflow.h"
 #include "core/stream/rings.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -180,7 +179,7 @@ static void a_wrong_key_ends_the_link(void **state)
 	add_pair();
 	add_pair();
 	stream = stream_of(&bed.pair[0].side[0]);
-	stream->tx.ring_rkey ^= 1u << 20;
+	stream_spoil_key(stream);
 	put(0, 0, 100, 0);
 	for (int n = 0; n < 10; n++) {
 		shunt_group_poll_fully(engines[0]);
@@ -188,7 +187,7 @@ static void a_wrong_key_ends_the_link(void **state)
 		serve();
 	}
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(stream_of(&bed.pair[1].side[i])->tx.track, SHUNT_TCP);
+		assert_false(stream_sends_on_link(stream_of(&bed.pair[1].side[i])));
 	assert_int_equal(put(1, 0, 100, 0), 100);
 	while (bed.received[1][0] < bed.sent[1][0])
 		get(1, 0, BUFFER);
@@ -243,14 +242,14 @@ static void nothing_lies_beside_a_segment(void **state)
 
 /* --- rings that are idle --- */
 
-static struct shunt_tx *sender(void)
+static struct shunt_stream *sender(void)
 {
-	return &stream_of(&bed.pair[0].side[0])->tx;
+	return stream_of(&bed.pair[0].side[0]);
 }
 
-static struct shunt_rx *reader(void)
+static struct shunt_stream *reader(void)
 {
-	return &stream_of(&bed.pair[0].side[1])->rx;
+	return stream_of(&bed.pair[0].side[1]);
 }
 
 /* Pages of rings that are backed by memory. */
@@ -270,16 +269,16 @@ static size_t resident(int i)
 /* Sends more than the reader takes until the ring is as large as that. */
 static void grow_to(uint32_t bytes)
 {
-	for (int n = 0; reader()->ring_bytes < bytes; n++) {
+	for (int n = 0; stream_memory(reader(), STREAM_RING) < bytes; n++) {
 		assert_true(n < 1000);
-		while (!shunt_overflow_is_pending(sender()) && put(0, 0, BUFFER, 0))
+		while (!stream_waits_for_room(sender()) && put(0, 0, BUFFER, 0))
 			;
 		serve();
 		put(0, 0, 1, 0);
 		all_arrived();
 	}
-	assert_int_equal(reader()->ring_bytes, bytes);
-	assert_int_equal(sender()->ring_bytes, bytes);
+	assert_int_equal(stream_memory(reader(), STREAM_RING), bytes);
+	assert_int_equal(stream_memory(sender(), STREAM_PEER_RING), bytes);
 }
 
 static void make_pair_of(uint32_t ring_bytes)
@@ -328,10 +327,10 @@ static void an_idle_ring_shrinks(void **state)
 		transfer(5 * M);
 		assert_true(resident(1) >= 1024);
 		pass(4);
-		assert_int_equal(reader()->ring_bytes, 4 * M);
+		assert_int_equal(stream_memory(reader(), STREAM_RING), 4 * M);
 		pass(6);
-		assert_int_equal(reader()->ring_bytes, 16 << 10);
-		assert_int_equal(sender()->ring_bytes, 16 << 10);
+		assert_int_equal(stream_memory(reader(), STREAM_RING), 16 << 10);
+		assert_int_equal(stream_memory(sender(), STREAM_PEER_RING), 16 << 10);
 		assert_int_equal(blocks(1), 1);
 		assert_true(resident(1) <= 8);
 		assert_int_equal(counted(1, "rings_shrunk"), round);
@@ -356,11 +355,11 @@ static void a_ring_in_use_stays(void **state)
 	}
 	put(0, 0, 1, 0);
 	pass(20);
-	assert_int_equal(reader()->ring_bytes, 256 << 10);
+	assert_int_equal(stream_memory(reader(), STREAM_RING), 256 << 10);
 	assert_int_equal(counted(1, "rings_shrunk"), 0);
 	get(0, 0, 1);
 	pass(10);
-	assert_int_equal(reader()->ring_bytes, 16 << 10);
+	assert_int_equal(stream_memory(reader(), STREAM_RING), 16 << 10);
 	end_pair();
 }
 
@@ -374,8 +373,8 @@ static void offer_small(void)
 		pair_skew += SECOND;
 		serve_one(1);
 	}
-	assert_int_equal(atomic_load(&reader()->next_bytes), 16 << 10);
-	assert_int_equal(sender()->offer, 0);
+	assert_int_equal(stream_memory(reader(), STREAM_OFFERED_RING), 16 << 10);
+	assert_false(stream_has_offer(sender()));
 }
 
 /* Bytes that are staged go where their place is; the ring is changed behind them, by a send or without one. */
@@ -387,17 +386,17 @@ static void a_sender_with_staged_bytes(void **state)
 		offer_small();
 		assert_int_equal(put(0, 0, 100, MSG_MORE), 100);
 		serve_one(0);
-		assert_int_not_equal(sender()->offer, 0);
-		assert_int_equal(sender()->ring_bytes, 4 * M);
+		assert_true(stream_has_offer(sender()));
+		assert_int_equal(stream_memory(sender(), STREAM_PEER_RING), 4 * M);
 		if (sends)
 			put(0, 0, 5000, 0);	/* goes behind what is staged */
 		if (sends)
 			assert_int_equal(put(0, 0, 5000, 0), 5000);
 		pass(3);
-		assert_int_equal(sender()->offer, 0);
-		assert_int_equal(sender()->ring_bytes, 16 << 10);
+		assert_false(stream_has_offer(sender()));
+		assert_int_equal(stream_memory(sender(), STREAM_PEER_RING), 16 << 10);
 		all_arrived();
-		assert_int_equal(reader()->ring_bytes, 16 << 10);
+		assert_int_equal(stream_memory(reader(), STREAM_RING), 16 << 10);
 		transfer(8 * M);
 		end_pair();
 	}
@@ -409,17 +408,17 @@ static void a_send_before_the_offer_is_heard(void **state)
 	(void)state;
 	make_pair_of(256 << 10);
 	offer_small();
-	while (!shunt_overflow_is_pending(sender()))
+	while (!stream_waits_for_room(sender()))
 		put(0, 0, BUFFER, 0);
-	assert_true(sender()->grow_asked);
+	assert_true(stream_wants_ring(sender()));
 	serve_one(0);
-	assert_int_equal(sender()->ring_bytes, 16 << 10);
+	assert_int_equal(stream_memory(sender(), STREAM_PEER_RING), 16 << 10);
 	assert_int_equal(put(0, 0, 1000, 0), 1000);
 	serve_one(1);
-	assert_true(reader()->asked_again);
-	assert_int_equal(reader()->ring_bytes, 256 << 10);
+	assert_true(stream_ring_is_wanted(reader()));
+	assert_int_equal(stream_memory(reader(), STREAM_RING), 256 << 10);
 	all_arrived();
-	assert_true(reader()->ring_bytes >= 16 << 10);
+	assert_true(stream_memory(reader(), STREAM_RING) >= 16 << 10);
 	transfer(20 * M);
 	grow_to(4 * M);
 	end_pair();
@@ -436,8 +435,8 @@ static void a_send_after_the_offer_is_heard(void **state)
 	serve_one(0);
 	while (put(0, 0, 1000, 0))
 		;
-	assert_int_equal(sender()->ring_bytes, 16 << 10);
-	assert_int_equal(reader()->ring_bytes, 4 * M);
+	assert_int_equal(stream_memory(sender(), STREAM_PEER_RING), 16 << 10);
+	assert_int_equal(stream_memory(reader(), STREAM_RING), 4 * M);
 	assert_true(bed.sent[0][0] - bed.received[0][0] > 30 * BUFFER);
 	all_arrived();
 	transfer(20 * M);
@@ -473,24 +472,21 @@ static void the_end_during_an_offer(void **state)
 static void what_nobody_reads_is_kept(void **state)
 {
 	const uint64_t all = 6 * M;
-	struct shunt_send_buffer *stage;
 
 	(void)state;
 	make_pair_of(256 << 10);
-	stage = &sender()->stage;
 	for (int round = 0; round < 2; round++) {
 		uint64_t from = bed.sent[0][0];
 
 		while (bed.sent[0][0] < from + all && put(0, 0, 50000, 0) > 0)
 			;
 		assert_true(bed.sent[0][0] - from >= all);
-		assert_true(stage->size >= all - 4 * M);
+		assert_true(stream_memory(sender(), STREAM_STAGE) >= all - 4 * M);
 		pass(2);
-		assert_non_null(stage->bytes);	/* it is in use */
+		assert_int_not_equal(stream_memory(sender(), STREAM_STAGE), 0);	/* it is in use */
 		all_arrived();
 		pass(2);
-		assert_null(stage->bytes);
-		assert_int_equal(stage->size, 0);
+		assert_int_equal(stream_memory(sender(), STREAM_STAGE), 0);
 		pass(20);
 	}
 	assert_false(shunt_task_waits(&engines[0]->service->tasks.trim));
@@ -509,17 +505,17 @@ static void offers_that_are_none(void **state)
 		stream = stream_of(&bed.pair[0].side[0]);
 		place.stream = stream->peer_id + (what == 4);
 		if (what == 0)
-			place.ring_offset = stream->link->peer_arena_bytes;
+			place.ring_offset = stream_link(stream)->peer_arena_bytes;
 		if (what == 1)
 			place.ring_bytes = 24 << 10;
 		if (what == 2)
 			place.ring_bytes = 2 << 10;
 		if (what == 3) {
 			put(0, 0, 1, MSG_MORE);
-			shunt_rings_shrink(stream->link, stream, &place);
+			shunt_rings_shrink(stream_link(stream), stream, &place);
 			assert_int_equal(engines[0]->distrusted, 0);
 		}
-		shunt_rings_shrink(stream->link, stream, &place);
+		shunt_rings_shrink(stream_link(stream), stream, &place);
 		assert_int_equal(engines[0]->distrusted, 1);
 		serve();
 		close_all();

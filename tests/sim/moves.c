@@ -42,7 +42,7 @@ static int look_too_early(int epfd, struct epoll_event *events, int max, int tim
 
 static void until_state(struct shunt_stream *stream, uint8_t state)
 {
-	for (int n = 0; atomic_load(&stream->state) != state; n++) {
+	for (int n = 0; stream_state(stream) != state; n++) {
 		assert_true(n < 100000);
 		turn();
 	}
@@ -275,12 +275,6 @@ void a_move_is_seen_by_poll(void **state)
 
 /* --- and the kernel's error --- */
 
-static void other_track(struct shunt_stream *stream, bool link)
-{
-	atomic_store(&stream->tx.want_link, link);
-	stream->tx.quick = false;
-}
-
 static int poll_too_late(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
 {
 	happens();
@@ -365,17 +359,17 @@ static void notice_reset(bool kernel_first, bool goes_back)
 	ssize_t got;
 
 	make_bed(&config, 1);
-	other_track(stream_of(&side[1]), false);
+	stream_want_link(stream_of(&side[1]), false);
 	put(0, 1, 1, 0);
 	drain();
-	assert_int_equal(stream_of(&side[1])->tx.track, SHUNT_TCP);
+	assert_false(stream_sends_on_link(stream_of(&side[1])));
 	while (send_some(&side[1], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
 		;
 	assert_int_equal(setsockopt(side[0].fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small)), 0);
 	if (goes_back) {
-		other_track(stream_of(&side[1]), true);
+		stream_want_link(stream_of(&side[1]), true);
 		assert_int_equal(send_some(&side[1], bytes, 1, 0), 1);
-		assert_int_equal(stream_of(&side[1])->tx.track, SHUNT_LINK);
+		assert_true(stream_sends_on_link(stream_of(&side[1])));
 	}
 	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, stream_of(&side[1]), SHUT_RDWR), 0);
 	assert_int_equal(send_some(&side[0], bytes, 10, 0), 10);
@@ -414,7 +408,7 @@ void a_move_keeps_its_turn(void **state)
 	make_bed(&config, 2);
 	reader = stream_of(&bed.pair[0].side[0]);
 	sender = stream_of(&bed.pair[0].side[1]);
-	other_track(sender, false);
+	stream_want_link(sender, false);
 	put(0, 1, 10, 0);
 	while (bed.received[0][1] != bed.sent[0][1])
 		drain();
@@ -425,14 +419,14 @@ void a_move_keeps_its_turn(void **state)
 		assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_ADD, bed.pair[i].side[0].fd, &event), 0);
 	}
 	assert_int_equal(reader->watches->home, SHUNT_HOME_COMPANION);
-	other_track(sender, true);
+	stream_want_link(sender, true);
 	for (int i = 0; i < 2; i++) {
 		put(i, 1, 10, 0);
 		shunt_group_poll_fully(engines[0]);
 	}
-	shunt_lock_take(&reader->rx.lock);
+	shunt_lock_take(stream_reader_lock(reader));
 	shunt_track_settle(engines[0], reader);
-	shunt_lock_leave(&reader->rx.lock);
+	shunt_lock_leave(stream_reader_lock(reader));
 	assert_int_equal(reader->watches->home, SHUNT_HOME_NONE);
 	assert_int_equal(shunt_epset_wait(engines[0], set, events, 2, &now, NULL), 2);
 	assert_int_equal(events[0].data.u64, 0);
@@ -452,9 +446,9 @@ void between_the_two_it_is_seen(void **state)
 	drain();
 	watch_pair(NULL);
 	stream = stream_of(&bed.pair[0].side[0]);
-	atomic_store(&stream->state, SHUNT_PLAIN);
+	stream_set_state(stream, SHUNT_PLAIN);
 	assert_int_equal(reported(watched), EPOLLOUT);
-	atomic_store(&stream->state, SHUNT_LINKED);
+	stream_set_state(stream, SHUNT_LINKED);
 	close_pair();
 }
 
@@ -469,17 +463,14 @@ void two_switches_do_not_end_a_receive(void **state)
 	make_bed(&config, 1);
 	sender = stream_of(&bed.pair[0].side[0]);
 	setsockopt(bed.pair[0].side[0].fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	atomic_store(&sender->tx.want_link, false);
-	sender->tx.quick = false;
+	stream_want_link(sender, false);
 	put(0, 0, 1, 0);
 	all_arrived();
 	assert_int_equal(put(0, 0, 100, 0), 100);
-	atomic_store(&sender->tx.want_link, true);
-	shunt_lock_take(&sender->tx.lock);
-	shunt_track_choose(engines[0], sender);
-	shunt_lock_leave(&sender->tx.lock);
+	stream_turn(sender, true);
 	to_the_kernel(sender);
-	assert_int_equal(sender->tx.upgrade_at, sender->tx.handback_at);
+	assert_int_equal(stream_offset(sender, STREAM_UPGRADED),
+			 stream_offset(sender, STREAM_HANDED_BACK));
 	assert_int_equal(put(0, 0, 50, 0), 50);
 	assert_int_equal(get(0, 0, BUFFER), 150);
 	end_bed();
@@ -488,10 +479,7 @@ void two_switches_do_not_end_a_receive(void **state)
 /* The next put() of this side is carried by TCP. */
 static void choose_tcp(int side)
 {
-	struct shunt_stream *stream = stream_of(&bed.pair[0].side[side]);
-
-	atomic_store(&stream->tx.want_link, false);
-	stream->tx.quick = false;
+	stream_want_link(stream_of(&bed.pair[0].side[side]), false);
 	assert_int_equal(put(0, side, 1, 0), 1);
 	all_arrived();
 }
@@ -524,10 +512,7 @@ void an_upgrade_acknowledges(void **state)
 			assert_int_equal(put(0, side, 10, 0), 10);
 			assert_int_equal(get(0, side, BUFFER), 10);
 		}
-	atomic_store(&sender->tx.want_link, true);
-	shunt_lock_take(&sender->tx.lock);
-	shunt_track_choose(engines[0], sender);
-	shunt_lock_leave(&sender->tx.lock);
+	stream_turn(sender, true);
 	assert_int_equal(unacknowledged(1), 0);
 	end_bed();
 }
@@ -554,14 +539,14 @@ static void closes_with_one_edge(uint32_t events, const struct linger *linger, u
 	close_side(closer);
 	assert_int_equal(reported(watched), seen);
 	assert_int_equal(reported(watched), 0);
-	assert_false(atomic_load(&stream_of(&bed.pair[0].side[0])->released));
+	assert_false(stream_is_released(stream_of(&bed.pair[0].side[0])));
 	atomic_store(&bed.lane[1]->allowed, allowed);
 	shunt_lane_kick(bed.lane[1]);
 	for (int i = 0; i < 10; i++) {
 		turn();
 		assert_int_equal(reported(watched), 0);
 	}
-	assert_true(atomic_load(&stream_of(&bed.pair[0].side[0])->released));
+	assert_true(stream_is_released(stream_of(&bed.pair[0].side[0])));
 	close_side(&bed.pair[0].side[0]);
 	shunt_file_closing(engines[0], watched);
 	close(watched);
@@ -591,14 +576,11 @@ void a_handback_goes_with_its_bytes(void **state)
 	sender = stream_of(&bed.pair[0].side[1]);
 	allowed = atomic_exchange(&bed.lane[1]->allowed, 0);
 	assert_int_equal(put(0, 1, 1000, 0), 1000);
-	atomic_store(&sender->tx.want_link, false);
-	shunt_lock_take(&sender->tx.lock);
-	shunt_track_choose(engines[1], sender);
-	shunt_lock_leave(&sender->tx.lock);
-	assert_int_equal(sender->tx.track, SHUNT_TCP);
+	stream_turn(sender, false);
+	assert_false(stream_sends_on_link(sender));
 	shunt_retire_begin(engines[0], stream_of(&bed.pair[0].side[0]), SHUNT_REASON_SPLICE);
 	turn();
-	assert_int_equal(atomic_load(&sender->asked), SHUNT_GIVEN);
+	assert_int_equal(stream_asked(sender), SHUNT_GIVEN);
 	atomic_store(&bed.lane[1]->allowed, allowed);
 	shunt_lane_kick(bed.lane[1]);
 	end_bed();

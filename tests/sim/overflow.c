@@ -10,7 +10,6 @@
 #include "core/device/soft/soft.h"
 #include "core/lane/send_buffer.h"
 #include "core/service.h"
-#include "core/stream/overflow.h"
 #include "core/stream/ready.h"
 #include "core/stream/retire.h"
 
@@ -49,13 +48,6 @@ static void nobody_was_wrong(void)
 	assert_int_equal(atomic_load(&engines[1]->distrusted), 0);
 }
 
-/* Of the sender. */
-static void change_track(bool link)
-{
-	atomic_store(&sender->tx.want_link, link);
-	sender->tx.quick = false;
-}
-
 /*
  * shutdown() when the direction cannot leave the link ends the kernel's socket: close() must not
  * send bytes on that.
@@ -68,22 +60,22 @@ void an_end_that_cannot_leave_keeps_its_bytes(void **state)
 
 	(void)state;
 	make_full_pair(&config);
-	change_track(false);
+	stream_want_link(sender, false);
 	put(0, 0, 1, 0);
 	all_arrived();
-	change_track(true);
+	stream_want_link(sender, true);
 	fill();
 	lose_patience();
 	fill();
-	assert_true(shunt_overflow_is_pending(&sender->tx));
-	assert_int_equal(atomic_load(&sender->tx.unpassed), 1);
+	assert_true(stream_waits_for_room(sender));
+	assert_int_equal(stream_switches_unpassed(sender), 1);
 	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_WR), 0);
-	assert_int_equal(sender->tx.track, SHUNT_LINK);
-	while (atomic_load(&sender->tx.unpassed)) {
+	assert_true(stream_sends_on_link(sender));
+	while (stream_switches_unpassed(sender)) {
 		get(0, 0, 100);
 		turn();
 	}
-	assert_true(shunt_overflow_is_pending(&sender->tx));
+	assert_true(stream_waits_for_room(sender));
 	close_side(&side[0]);
 	while (bed.received[0][0] < bed.sent[0][0]) {
 		assert_true(get(0, 0, BUFFER) > 0);
@@ -136,8 +128,8 @@ void room_that_was_told_of_is_there(void **state)
 	assert_true(shunt_ready_user(sender) & EPOLLOUT);
 	get(0, 0, RING * 3 / 4);
 	shunt_group_poll(engines[0]);
-	assert_false(shunt_overflow_is_open(&sender->tx));
-	assert_int_equal(shunt_tx_room(&sender->tx, sender->tx.offset), 0);
+	assert_false(stream_stage_is_open(sender));
+	assert_int_equal(stream_room(sender), 0);
 	assert_int_equal(put(0, 0, 1, 0), 1);
 	read_all_and_leave();
 }
@@ -152,15 +144,15 @@ void a_hand_over_is_not_given_back(void **state)
 	fill();
 	lose_patience();
 	fill();
-	change_track(false);
+	stream_want_link(sender, false);
 	put(0, 0, 1, 0);
-	assert_int_equal(sender->tx.track, SHUNT_TCP);
-	assert_true(sender->tx.offset > atomic_load(&sender->tx.handback_at));
-	assert_int_equal(atomic_load(&sender->tx.unpassed), 1);
+	assert_false(stream_sends_on_link(sender));
+	assert_true(stream_offset(sender, STREAM_SENT) > stream_offset(sender, STREAM_HANDED_BACK));
+	assert_int_equal(stream_switches_unpassed(sender), 1);
 	shunt_retire_begin(engines[1], stream_of(&bed.pair[0].side[1]), SHUNT_REASON_PASSED);
-	while (atomic_load(&sender->asked) == SHUNT_NOT_ASKED)
+	while (stream_asked(sender) == SHUNT_NOT_ASKED)
 		turn();
-	assert_int_equal(atomic_load(&sender->asked), SHUNT_DECLINED);
+	assert_int_equal(stream_asked(sender), SHUNT_DECLINED);
 	read_all_and_leave();
 }
 
@@ -177,20 +169,20 @@ void a_retirement_does_not_wait_for_the_reader(void **state)
 	make_full_pair(&config);
 	assert_int_equal(setsockopt(bed.pair[0].side[0].fd, SOL_SOCKET, SO_SNDBUF, &bytes,
 				    sizeof(bytes)), 0);
-	change_track(false);
+	stream_want_link(sender, false);
 	put(0, 0, 1, 0);
 	all_arrived();
 	put(0, 0, 1000, 0);	/* on TCP */
-	change_track(true);
+	stream_want_link(sender, true);
 	fill();
 	lose_patience();
 	fill();
-	assert_true(shunt_overflow_is_pending(&sender->tx));
-	assert_int_equal(atomic_load(&sender->tx.unpassed), 1);
+	assert_true(stream_waits_for_room(sender));
+	assert_int_equal(stream_switches_unpassed(sender), 1);
 	shunt_retire_begin(engines[0], sender, SHUNT_REASON_PASSED);
 	for (int n = 0; n < 100 && !shunt_retire_complete(engines[0], sender); n++)
 		turn();
-	assert_int_equal(atomic_load(&sender->state), SHUNT_PLAIN);
+	assert_int_equal(stream_state(sender), SHUNT_PLAIN);
 	read_all_and_leave();
 }
 
@@ -208,9 +200,9 @@ void a_reset_drops_the_rest(void **state)
 		fill();
 		turn();
 		shunt_stream_shutdown(engines[1], side[1].fd, stream_of(&side[1]), SHUT_RDWR);
-		while (!atomic_load(&sender->tx.dead))
+		while (!stream_is_broken(sender))
 			turn();
-		assert_true(shunt_overflow_is_pending(&sender->tx));
+		assert_true(stream_waits_for_room(sender));
 		if (hands_back)
 			shunt_retire_begin(engines[0], sender, SHUNT_REASON_PASSED);
 		assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_WR), 0);
@@ -236,13 +228,13 @@ void a_sender_that_resets_drops_the_rest(void **state)
 	fill();
 	lose_patience();
 	fill();
-	assert_true(shunt_overflow_is_pending(&sender->tx));
+	assert_true(stream_waits_for_room(sender));
 	shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_RDWR);
 	assert_int_equal(put(0, 1, 100, 0), 100);
-	while (!atomic_load(&sender->rx.refused))
+	while (!stream_has_refused(sender))
 		turn();
 	turn();
-	assert_int_equal(atomic_load(&sender->tx.posted), atomic_load(&sender->tx.staged));
+	assert_true(stream_is_posted(sender));
 	shunt_link_fail(bed.lane[0]->link, "the test");
 	for (int n = 0; n < 10; n++)
 		turn();
@@ -268,17 +260,17 @@ void the_wait_for_a_fetch_ends(void **state)
 	assert_int_equal(reported(set), EPOLLOUT);
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
 	fill();
-	assert_int_equal(shunt_tx_room(&sender->tx, sender->tx.offset), 0);
+	assert_int_equal(stream_room(sender), 0);
 	assert_true(shunt_send_buffer_may_widen(sender));
-	shunt_lock_take(&sender->tx.lock);
-	shunt_lock_take(&sender->lane->lock);
+	shunt_lock_take(stream_sender_lock(sender));
+	shunt_lock_take(&stream_lane(sender)->lock);
 	assert_int_equal(shunt_send_buffer_widen(sender, 2 * SHUNT_SEND_BUFFER_BYTES), 0);
 	assert_int_equal(shunt_send_buffer_widen(sender, 4 * SHUNT_SEND_BUFFER_BYTES), -EBUSY);
-	shunt_lane_leave(sender->lane);
-	shunt_lock_leave(&sender->tx.lock);
+	shunt_lane_leave(stream_lane(sender));
+	shunt_lock_leave(stream_sender_lock(sender));
 	assert_false(shunt_send_buffer_may_widen(sender));
 	lose_patience();
-	assert_true(shunt_overflow_is_open(&sender->tx));
+	assert_true(stream_stage_is_open(sender));
 	for (int n = 0; n < 10; n++) {	/* and is not told before */
 		turn();
 		assert_int_equal(reported(set), 0);
@@ -307,7 +299,7 @@ void without_memory_a_sender_waits(void **state)
 	make_full_pair(&config);
 	put(0, 0, 1000, 0);	/* it has its usual one */
 	all_arrived();
-	arena = &sender->link->arena;
+	arena = &stream_link(sender)->arena;
 	for (uint64_t size = shunt_arena_most(arena); size > SHUNT_SEND_BUFFER_BYTES; size /= 2)
 		while (shunt_arena_take(arena, (uint32_t)size, &mr) != UINT64_MAX)
 			;
@@ -317,7 +309,7 @@ void without_memory_a_sender_waits(void **state)
 		while (shunt_ready_user(sender) & EPOLLOUT)
 			assert_true(put(0, 0, 4000, 0) > 0);
 	}
-	assert_true(shunt_overflow_is_pending(&sender->tx));
-	assert_int_equal(sender->tx.stage.size, SHUNT_SEND_BUFFER_BYTES);
+	assert_true(stream_waits_for_room(sender));
+	assert_int_equal(stream_memory(sender, STREAM_STAGE), SHUNT_SEND_BUFFER_BYTES);
 	end_bed();
 }

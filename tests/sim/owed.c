@@ -13,7 +13,6 @@
 #include "core/service.h"
 #include "core/stream/proof.h"
 #include "core/stream/retire.h"
-#include "core/stream/track.h"
 
 /* --- the channel is faster than the link --- */
 
@@ -79,7 +78,7 @@ void a_question_goes_with_its_seat(void **state)
 	stream = stream_of(&pair.side[1]);
 	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
 	assert_true(shunt_attach_revert(engines[1], stream));
-	shunt_link_kill(stream->link, "the test");
+	shunt_link_kill(stream_link(stream), "the test");
 	shunt_streams_vacate(stream);
 	close_side(&pair.side[0]);
 	assert_int_equal(receive_some(&pair.side[1], &byte, 1, MSG_DONTWAIT), 0);
@@ -102,11 +101,11 @@ static void end_early(struct pair *pair, bool modelled)
 		assert_int_equal(shunt_fault_set(engines[1], "stall", NULL, 0), 0);
 	for (int i = 0; i < 3; i++)
 		shunt_service_step(engines[0], 0);
-	assert_int_equal(stream_of(&pair->side[0])->tx.track, SHUNT_LINK);
+	assert_true(stream_sends_on_link(stream_of(&pair->side[0])));
 	assert_int_equal(send_some(&pair->side[0], bytes, sizeof(bytes), MSG_DONTWAIT),
 			 sizeof(bytes));
 	close_side(&pair->side[0]);
-	assert_false(atomic_load(&stream_of(&pair->side[1])->agreed));
+	assert_false(stream_is_agreed(stream_of(&pair->side[1])));
 }
 
 static void find_all(struct pair *pair)
@@ -168,12 +167,7 @@ void an_end_waits_for_what_a_dead_queue_pair_owes(void **state)
 
 static void leave_the_link(int side)
 {
-	struct shunt_stream *stream = stream_of(&bed.pair[0].side[side]);
-
-	shunt_lock_take(&stream->tx.lock);
-	atomic_store(&stream->tx.want_link, false);
-	shunt_track_choose(engines[side], stream);
-	shunt_lock_leave(&stream->tx.lock);
+	stream_turn(stream_of(&bed.pair[0].side[side]), false);
 }
 
 /*
@@ -194,19 +188,19 @@ void what_was_passed_is_not_sent_again(void **state)
 				    sizeof(int)),
 			 0);
 	leave_the_link(0);
-	while (atomic_load(&reader->tx.unpassed))
+	while (stream_switches_unpassed(reader))
 		turn();
 	assert_int_equal(put(0, 1, 1000, 0), 1000);
 	leave_the_link(1);
 	allowed = atomic_exchange(&bed.lane[0]->allowed, 0);
 	assert_int_equal(get(0, 1, BUFFER), 1000);
 	assert_int_equal(get(0, 1, BUFFER), 0);
-	assert_int_equal(reader->rx.track, SHUNT_TCP);
+	assert_false(stream_receives_on_link(reader));
 	shunt_retire_begin(engines[0], reader, SHUNT_REASON_SPLICE);
-	while (atomic_load(&reader->retiring) == SHUNT_RETIRING)
+	while (stream_retiring(reader) == SHUNT_RETIRING)
 		turn();
-	assert_int_equal(atomic_load(&sender->asked), SHUNT_GIVEN);
-	assert_true(atomic_load(&sender->tx.unpassed));
+	assert_int_equal(stream_asked(sender), SHUNT_GIVEN);
+	assert_int_not_equal(stream_switches_unpassed(sender), 0);
 	assert_int_equal(get(0, 1, BUFFER), 0);
 	atomic_store(&bed.lane[0]->allowed, allowed);
 	shunt_lane_kick(bed.lane[0]);
@@ -252,12 +246,12 @@ void nobody_waits_for_who_has_closed(void **state)
 			;
 		assert_int_equal(errno, EAGAIN);
 		close(copy[i]);
-		atomic_store(&stream[i]->rx.proof, SHUNT_EXPECTED); /* behind bytes that are still to come */
+		stream_set_proof(stream[i], SHUNT_EXPECTED);	/* behind bytes that are still to come */
 	}
 	shunt_link_break(bed.lane[0]->link, "the test");
 	assert_owing(1);
 	for (int i = 0; i < 2; i++) {
-		atomic_store(&stream[i]->rx.proof, SHUNT_PROVEN);
+		stream_set_proof(stream[i], SHUNT_PROVEN);
 		shunt_proof_heard(engines[i], stream[i]);
 	}
 	assert_owing(0);
@@ -277,16 +271,16 @@ void who_has_gone_back_gives_nothing_back(void **state)
 	sender = stream_of(&side[1]);
 	assert_int_equal(put(0, 1, 1000, 0), 1000);
 	shunt_retire_begin(engines[1], sender, SHUNT_REASON_SPLICE);
-	while (atomic_load(&sender->retiring) == SHUNT_RETIRING)
+	while (stream_retiring(sender) == SHUNT_RETIRING)
 		turn();
 	assert_int_equal(shunt_stream_retire(engines[1], side[1].fd, sender, SHUNT_REASON_SPLICE),
 			 0);
 	assert_int_equal(put(0, 1, 500, 0), 500);
 	close_side(&side[1]);
 	shunt_retire_begin(engines[0], reader, SHUNT_REASON_SPLICE);
-	while (atomic_load(&reader->retiring) == SHUNT_RETIRING)
+	while (stream_retiring(reader) == SHUNT_RETIRING)
 		turn();
-	assert_int_equal(atomic_load(&reader->retiring), SHUNT_CANNOT_RETIRE);
+	assert_int_equal(stream_retiring(reader), SHUNT_CANNOT_RETIRE);
 	while (bed.received[0][1] < bed.sent[0][1])
 		get(0, 1, BUFFER);
 	close_side(&side[0]);
@@ -309,12 +303,12 @@ void a_reset_is_told_by_the_kernel_then(void **state)
 	assert_int_equal(shunt_epset_ctl(engines[1], set, EPOLL_CTL_ADD, side[1].fd, &event), 0);
 	assert_int_equal(put(0, 1, 1000, 0), 1000);
 	close_side(&side[0]);	/* with what it has not read */
-	while (!atomic_load(&stream->rx.error))
+	while (!stream_error(stream))
 		turn();
 	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
-	while (atomic_load(&stream->retiring) == SHUNT_RETIRING)
+	while (stream_retiring(stream) == SHUNT_RETIRING)
 		turn();
-	assert_int_equal(atomic_load(&stream->retiring), SHUNT_CANNOT_RETIRE);
+	assert_int_equal(stream_retiring(stream), SHUNT_CANNOT_RETIRE);
 	assert_int_equal(
 		shunt_epset_wait(engines[1], set, &event, 1, &(struct timespec) { 0, 0 }, NULL), 1);
 	assert_true(event.events & EPOLLIN && event.events & EPOLLHUP);
@@ -338,17 +332,16 @@ void a_reset_told_by_the_link_is_not_the_kernels(void **state)
 
 		make_bed(&config, 1);
 		stream = stream_of(&side[1]);
-		shunt_lane_request(stream_of(&side[0])->lane, stream_of(&side[0]),
-				   SHUNT_WORK_RESET);
-		while (!atomic_load(&stream->rx.error))
+		stream_request(stream_of(&side[0]), SHUNT_WORK_RESET);
+		while (!stream_error(stream))
 			turn();
 		assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), -ECONNRESET);
 		if (heard)
 			shunt_streams_reset_tcp(engines[0], side[0].fd);
 		shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
-		while (atomic_load(&stream->retiring) == SHUNT_RETIRING)
+		while (stream_retiring(stream) == SHUNT_RETIRING)
 			turn();
-		assert_int_equal(atomic_load(&stream->retiring),
+		assert_int_equal(stream_retiring(stream),
 				 heard ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
 		if (!heard)
 			shunt_streams_reset_tcp(engines[0], side[0].fd);
@@ -400,7 +393,7 @@ void nothing_is_awaited_of_the_dead(void **state)
 	make_bed(&config, 1);
 	reader = stream_of(&bed.pair[0].side[1]);
 	leave_the_link(1);	/* it has nothing to announce when it asks */
-	while (atomic_load(&reader->tx.unpassed))
+	while (stream_switches_unpassed(reader))
 		turn();
 	assert_int_equal(put(0, 0, 9000, 0), 9000);
 	atomic_store(&bed.lane[1]->allowed, 0);
@@ -408,12 +401,12 @@ void nothing_is_awaited_of_the_dead(void **state)
 	assert_true(atomic_load(&reader->lane_work) & SHUNT_WORK_CREDIT);
 	shunt_retire_begin(engines[1], reader, SHUNT_REASON_SPLICE);
 	assert_false(shunt_retire_goes_on(reader));
-	while (atomic_load(&reader->retiring) != SHUNT_RETIRED)
+	while (stream_retiring(reader) != SHUNT_RETIRED)
 		turn();
 	assert_true(shunt_retire_goes_on(reader));
 	atomic_store(&bed.lane[1]->failed, true);
 	assert_false(shunt_retire_goes_on(reader));
-	shunt_link_kill(reader->link, "the test");
+	shunt_link_kill(stream_link(reader), "the test");
 	assert_true(shunt_retire_goes_on(reader));
 	close_side(&bed.pair[0].side[0]);
 	close_side(&bed.pair[0].side[1]);
@@ -459,11 +452,11 @@ void a_refusal_comes_before_a_switch(void **state)
 		get(0, 1, BUFFER);
 		turn();
 	}
-	assert_true(accepted->rx.track == SHUNT_TCP && accepted->tx.track == SHUNT_TCP);
+	assert_false(stream_receives_on_link(accepted) || stream_sends_on_link(accepted));
 	message.stream = accepted->id;
 	shunt_link_send(bed.lane[0]->link, &message, NULL, 0);
 	turn();
-	assert_int_equal(atomic_load(&accepted->state), SHUNT_LINKED);
+	assert_int_equal(stream_state(accepted), SHUNT_LINKED);
 	assert_int_equal(counted(1, "links_distrusted"), 1);
 	close_side(&bed.pair[0].side[0]);
 	close_side(&bed.pair[0].side[1]);

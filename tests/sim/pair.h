@@ -7,6 +7,7 @@
 
 #include "core/engine.h"
 #include "core/service.h"
+#include "tests/inspect.h"
 
 struct side {
 	struct shunt_engine *engine;

@@ -44,7 +44,7 @@ static void make(const struct shunt_config *config)
 		drain();
 	}
 	for (int side = 0; side < 2; side++)
-		bed.lane[side] = stream_of(&bed.pair[0].side[side])->lane;
+		bed.lane[side] = stream_lane(stream_of(&bed.pair[0].side[side]));
 }
 
 /* The sender sends all the time. Bytes that have arrived meanwhile. */
@@ -153,12 +153,12 @@ void a_quiet_window_becomes_small(void **state)
 	stream = stream_of(&bed.pair[0].side[0]);
 	send_for(500 * MS);
 	let_arrive();
-	assert_true(stream->tx.stage.size > SHUNT_SEND_BUFFER_BYTES);
+	assert_true(stream_memory(stream, STREAM_STAGE) > SHUNT_SEND_BUFFER_BYTES);
 	for (int seconds = 0; seconds < 10; seconds++) {
 		pair_skew += 1000 * MS;
 		turn();
 	}
-	assert_true(stream->tx.stage.size <= SHUNT_SEND_BUFFER_BYTES);
+	assert_true(stream_memory(stream, STREAM_STAGE) <= SHUNT_SEND_BUFFER_BYTES);
 	assert_int_equal(window(), SHUNT_SEND_BUFFER_BYTES);
 	send_for(500 * MS);
 	assert_true(window() > SHUNT_SEND_BUFFER_BYTES);

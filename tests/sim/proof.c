@@ -23,7 +23,6 @@
 #include "core/service.h"
 #include "core/stream/proof.h"
 #include "core/stream/retire.h"
-#include "core/stream/track.h"
 
 enum { CLAIMANT, ACCEPTOR };	/* sides, and engines */
 
@@ -52,12 +51,12 @@ static void make_pair(bool retain)
 
 static uint8_t proof(int i)
 {
-	return atomic_load(&stream_of(side_of(i))->rx.proof);
+	return stream_proof(stream_of(side_of(i)));
 }
 
 static uint8_t show(int i)
 {
-	return atomic_load(&stream_of(side_of(i))->tx.show);
+	return stream_show(stream_of(side_of(i)));
 }
 
 /* Both programs use the connection, so it is claimed: no byte is under way then. */
@@ -109,12 +108,13 @@ static void assert_order(void)
 	for (int i = 0; i < 2; i++)
 		complete = complete && show(i) == SHUNT_SHOWN && proof(i) == SHUNT_PROVEN;
 	if (stream[0]->link && proof(CLAIMANT) == SHUNT_UNPROVEN)
-		assert_true(show(CLAIMANT) == SHUNT_OWED && !stream[0]->tx.resent);
+		assert_true(show(CLAIMANT) == SHUNT_OWED &&
+			    !stream_nonce_moved(stream[0], STREAM_SHOWS));
 	for (int i = 0; i < 2; i++) {
-		if (stream[i]->tx.announced)
+		if (stream_switches_announced(stream[i]))
 			assert_true(shunt_proof_is_complete(stream[i]));
 		/* The peer of an end that is complete has read its nonce, and shown its own. */
-		if (!complete && stream[i]->tx.announced)
+		if (!complete && stream_switches_announced(stream[i]))
 			assert_true(proof(!i) == SHUNT_PROVEN && show(!i) == SHUNT_WRITTEN);
 	}
 }
@@ -141,8 +141,10 @@ void nothing_goes_before_the_proof(void **state)
 	assert_true(order[0] && order[1]);
 	assert_true(on_link(side_of(0)) && on_link(side_of(1)));
 	for (int i = 0; i < 2; i++) {
-		assert_int_equal(stream_of(side_of(i))->tx.resent, SHUNT_NONCE_BYTES);
-		assert_int_equal(stream_of(side_of(i))->rx.aside, SHUNT_NONCE_BYTES);
+		assert_int_equal(stream_nonce_moved(stream_of(side_of(i)), STREAM_SHOWS),
+				 SHUNT_NONCE_BYTES);
+		assert_int_equal(stream_nonce_moved(stream_of(side_of(i)), STREAM_READS),
+				 SHUNT_NONCE_BYTES);
 	}
 	all_arrived();
 	leave_bed();
@@ -194,7 +196,7 @@ void a_child_waits_for_the_nonce(void **state)
 	for (int i = 0; i < 1000 && !is_answered(ends[1]); i++)
 		turn();
 	assert_true(is_answered(ends[1]));
-	assert_int_equal(atomic_load(&stream->retiring), SHUNT_RETIRED);
+	assert_int_equal(stream_retiring(stream), SHUNT_RETIRED);
 	close(ends[1]);
 	put(0, 1, 1000, 0);
 	all_arrived();	/* and nothing else */
@@ -212,15 +214,15 @@ void a_nonce_is_withdrawn(void **state)
 	stream = stream_of(side_of(1));
 	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
 	assert_int_equal(show(ACCEPTOR), SHUNT_WITHDRAWN);
-	for (int n = 0; n < 10 && atomic_load(&stream->retiring) == SHUNT_RETIRING; n++)
+	for (int n = 0; n < 10 && stream_retiring(stream) == SHUNT_RETIRING; n++)
 		turn();
-	assert_int_equal(atomic_load(&stream->retiring), SHUNT_RETIRED);
+	assert_int_equal(stream_retiring(stream), SHUNT_RETIRED);
 	assert_int_equal(proof(CLAIMANT), SHUNT_DISPROVEN);
 	put(0, 1, 1000, 0);
 	put(0, 0, 1000, 0);
 	all_arrived();
-	assert_int_equal(stream->tx.resent, 0);
-	assert_int_equal(stream_of(side_of(0))->tx.resent, 0);
+	assert_int_equal(stream_nonce_moved(stream, STREAM_SHOWS), 0);
+	assert_int_equal(stream_nonce_moved(stream_of(side_of(0)), STREAM_SHOWS), 0);
 	leave_bed();
 }
 
@@ -289,12 +291,12 @@ static void end_behind(bool dies)
 	no_room = true;
 	step(1);
 	assert_int_equal(show(ACCEPTOR), SHUNT_WRITTEN);
-	assert_non_null(stream->tx.resend);
+	assert_true(stream_resends(stream));
 	assert_int_equal(put(0, 1, 1000, 0), 0);
 	assert_int_equal(shunt_stream_shutdown(engines[1], side_of(1)->fd, stream, SHUT_WR), 0);
 	assert_int_equal(kernel_state(side_of(1)->fd), TCP_ESTABLISHED);
 	if (dies)
-		shunt_link_fail(stream->link, "the test");
+		shunt_link_fail(stream_link(stream), "the test");
 	for (int i = 0; i < 5; i++)
 		turn();
 	assert_int_equal(read_byte(0), -EAGAIN);
@@ -334,11 +336,11 @@ static void end_before_the_nonce(int how)
 		assert_int_equal(shunt_stream_shutdown(engines[0], side_of(0)->fd, reader, SHUT_RD),
 				 0);
 	close_side(side_of(0));
-	assert_true(reader->rx.proof_fd >= 0);
+	assert_true(stream_proof_fd(reader) >= 0);
 	step(1);	/* writes it */
 	for (int i = 0; i < 10; i++)
 		turn();
-	assert_int_equal(reader->rx.proof_fd, -1);
+	assert_int_equal(stream_proof_fd(reader), -1);
 	assert_int_equal(kernel_state(side_of(1)->fd), TCP_CLOSE_WAIT);
 	while (get(0, 0, BUFFER))
 		;
@@ -376,7 +378,7 @@ void who_does_not_read_asks_for_no_nonce(void **state)
 		turn();
 	}
 	assert_int_equal(bed.received[0][0], bed.sent[0][0]);
-	assert_int_equal(stream_of(side_of(0))->tx.announced, 0);
+	assert_int_equal(stream_switches_announced(stream_of(side_of(0))), 0);
 	leave_bed();
 }
 
@@ -389,7 +391,7 @@ static ssize_t end_within(size_t bytes, uint8_t differs)
 
 	make_pair(false);
 	stream = until_expected(CLAIMANT);
-	memcpy(part, stream->rx.nonce, sizeof(part));
+	memcpy(part, stream_nonce(stream, STREAM_READS), sizeof(part));
 	part[bytes - 1] ^= differs;
 	assert_int_equal(send(side_of(1)->fd, part, bytes, 0), bytes);
 	assert_int_equal(shutdown(side_of(1)->fd, SHUT_WR), 0);
@@ -417,20 +419,20 @@ static void die_after(int steps, bool whole, int by)
 {
 	make_pair(true);
 	begin();
-	for (int n = 0; n < 1000 && !stream_of(side_of(1))->link; n++)
+	for (int n = 0; n < 1000 && !stream_link(stream_of(side_of(1))); n++)
 		turn();
 	for (int n = 0; n < steps; n++) {
 		put(0, n / 2 % 2, 10, 0);
 		step((n + by) % 2);
 	}
-	if (!stream_of(side_of(by))->link) {
+	if (!stream_link(stream_of(side_of(by)))) {
 		leave_bed();
 		return;
 	}
 	if (whole)
-		shunt_link_kill(stream_of(side_of(by))->link, "the test");
+		shunt_link_kill(stream_link(stream_of(side_of(by))), "the test");
 	else
-		shunt_link_fail(stream_of(side_of(by))->link, "the test");
+		shunt_link_fail(stream_link(stream_of(side_of(by))), "the test");
 	for (int n = 0; n < 10; n++) {
 		turn();
 		get(0, 0, BUFFER);
@@ -465,7 +467,7 @@ static void end_without(const char *more)
 
 	make_pair(true);
 	stream = until_expected(CLAIMANT);
-	shunt_link_kill(stream->link, "the test");
+	shunt_link_kill(stream_link(stream), "the test");
 	assert_int_equal(send(side_of(1)->fd, more, strlen(more), 0), strlen(more));
 	shutdown(side_of(1)->fd, SHUT_WR);
 	if (*more)
@@ -495,15 +497,18 @@ void a_reflected_nonce_proves_nothing(void **state)
 	(void)state;
 	make_pair(true);
 	stream = until_expected(CLAIMANT);
-	assert_memory_not_equal(stream->tx.nonce, stream->rx.nonce, sizeof(bytes));
-	assert_memory_equal(stream->tx.nonce, stream_of(side_of(1))->rx.nonce, sizeof(bytes));
-	assert_int_equal(send(side_of(1)->fd, stream->tx.nonce, sizeof(bytes), 0), sizeof(bytes));
+	assert_memory_not_equal(stream_nonce(stream, STREAM_SHOWS),
+				stream_nonce(stream, STREAM_READS), sizeof(bytes));
+	assert_memory_equal(stream_nonce(stream, STREAM_SHOWS),
+			    stream_nonce(stream_of(side_of(1)), STREAM_READS), sizeof(bytes));
+	assert_int_equal(send(side_of(1)->fd, stream_nonce(stream, STREAM_SHOWS), sizeof(bytes), 0),
+			 sizeof(bytes));
 	step(0);
 	assert_int_equal(proof(CLAIMANT), SHUNT_DISPROVEN);
 	assert_int_equal(receive_some(side_of(0), bytes, sizeof(bytes), MSG_DONTWAIT),
 			 sizeof(bytes));
-	assert_memory_equal(stream->tx.nonce, bytes, sizeof(bytes));
-	assert_int_equal(stream->rx.aside, 0);
+	assert_memory_equal(stream_nonce(stream, STREAM_SHOWS), bytes, sizeof(bytes));
+	assert_int_equal(stream_nonce_moved(stream, STREAM_READS), 0);
 	leave_bed();
 }
 
@@ -518,8 +523,8 @@ void no_nonce_comes_twice(void **state)
 
 		make_pair(true);
 		stream = until_expected(CLAIMANT);
-		memcpy(seen[n][0], stream->rx.nonce, sizeof(seen[n][0]));
-		memcpy(seen[n][1], stream->tx.nonce, sizeof(seen[n][1]));
+		memcpy(seen[n][0], stream_nonce(stream, STREAM_READS), sizeof(seen[n][0]));
+		memcpy(seen[n][1], stream_nonce(stream, STREAM_SHOWS), sizeof(seen[n][1]));
 		leave_bed();
 		for (int i = 0; i < n; i++)
 			for (int k = 0; k < 4; k++)
@@ -534,7 +539,8 @@ static void cheat(void (*how)(struct shunt_stream *cheat), int by)
 	make_pair(true);
 	begin();
 	for (int n = 0;
-	     n < 1000 && !(stream_of(side_of(0))->link && show(ACCEPTOR) == SHUNT_PLACED); n++)
+	     n < 1000 && !(stream_link(stream_of(side_of(0))) && show(ACCEPTOR) == SHUNT_PLACED);
+	     n++)
 		step(n % 2);
 	assert_int_equal(atomic_load(&engines[!by]->distrusted), 0);
 	how(stream_of(side_of(by)));
@@ -547,41 +553,26 @@ static void cheat(void (*how)(struct shunt_stream *cheat), int by)
 	leave_bed();
 }
 
-static void says_upgrade(struct shunt_stream *cheat)
-{
-	shunt_lock_take(&cheat->tx.lock);
-	shunt_track_announce(cheat->engine, cheat, SHUNT_LINK);
-	cheat->tx.track = SHUNT_TCP;
-	shunt_lock_leave(&cheat->tx.lock);
-}
-
-static void says_end(struct shunt_stream *cheat)
-{
-	shunt_lock_take(&cheat->tx.lock);
-	atomic_store(&cheat->tx.fin, cheat->tx.offset);
-	shunt_lane_request(cheat->lane, cheat, SHUNT_WORK_FIN);
-	shunt_lock_leave(&cheat->tx.lock);
-}
-
 static void says_nonce(struct shunt_stream *cheat)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_NONCE, .stream = cheat->peer_id, .nonce.offset = cheat->tx.offset };
+	struct shunt_message message = { .type = SHUNT_MSG_NONCE, .stream = cheat->peer_id };
 
-	shunt_link_send(cheat->link, &message, NULL, 0);
+	message.nonce.offset = stream_offset(cheat, STREAM_SENT);
+	shunt_link_send(stream_link(cheat), &message, NULL, 0);
 }
 
 static void says_proven(struct shunt_stream *cheat)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_PROVEN, .stream = cheat->peer_id };
 
-	shunt_link_send(cheat->link, &message, NULL, 0);
+	shunt_link_send(stream_link(cheat), &message, NULL, 0);
 }
 
 void who_has_not_shown_announces_nothing(void **state)
 {
 	(void)state;
-	cheat(says_upgrade, CLAIMANT);
-	cheat(says_end, CLAIMANT);
+	cheat(stream_announce_upgrade_only, CLAIMANT);
+	cheat(stream_announce_end, CLAIMANT);
 	cheat(says_nonce, CLAIMANT);	/* before it has read the acceptor's */
 	cheat(says_proven, CLAIMANT);
 	cheat(says_nonce, ACCEPTOR);	/* twice */
@@ -633,7 +624,8 @@ static bool close_meanwhile(int fd)
 	if (fd != closed_number || atomic_load(&closed))
 		return true;
 	assert_int_equal(pthread_create(&closer, NULL, close_it, engines[0]), 0);
-	while (atomic_load(&named->rx.lock.word) != 2 && !atomic_load(&closed))	/* until it sleeps */
+	while (atomic_load(&stream_reader_lock(named)->word) != 2 &&
+	       !atomic_load(&closed)) /* until it sleeps */
 		sched_yield();
 	assert_false(atomic_load(&closed));
 	return true;
@@ -656,7 +648,7 @@ void a_number_in_use_is_not_closed(void **state)
 	until_expected(CLAIMANT);
 	assert_int_equal(pthread_join(closer, NULL), 0);
 	assert_true(closed);
-	assert_int_equal(fstat(named->rx.proof_fd, &copy) | fstat(side[0].fd, &other), 0);
+	assert_int_equal(fstat(stream_proof_fd(named), &copy) | fstat(side[0].fd, &other), 0);
 	assert_int_equal(copy.st_ino, other.st_ino);
 	assert_int_equal(named->fd, side[0].fd);
 	before_copy = NULL;
@@ -678,7 +670,7 @@ void without_a_descriptor_no_nonce(void **state)
 	make_pair(true);
 	hook_copies(0, NULL);
 	begin();
-	for (int n = 0; n < 1000 && !stream_of(side_of(0))->link; n++)
+	for (int n = 0; n < 1000 && !stream_link(stream_of(side_of(0))); n++)
 		turn();
 	before_copy = no_descriptor;
 	for (int n = 0; n < 1000 && show(ACCEPTOR) != SHUNT_WITHDRAWN; n++)

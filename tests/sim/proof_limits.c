@@ -107,7 +107,7 @@ void an_unused_connection_is_not_given_up(void **state)
 	assert_non_null(engines[1]->service->parked);
 	pair_skew += engines[1]->config.claim_ms * 1000000 + 1000000;
 	expect_refusal(&liar, SHUNT_REFUSED_UNUSED);
-	assert_int_equal(atomic_load(&stream_of(&pair.side[1])->state), SHUNT_CANDIDATE);
+	assert_int_equal(stream_state(stream_of(&pair.side[1])), SHUNT_CANDIDATE);
 	receive_some(&pair.side[1], &byte, 1, MSG_DONTWAIT);
 	settle();
 	assert_is_taken(&pair);

@@ -298,7 +298,7 @@ static void test_no_descriptors(bool linked, uint32_t mode)
 		start(&w[1], receiver, &pair.side[1], 1000, 1);
 		for (int i = 0; i < 2; i++)
 			pthread_join(w[i].thread, NULL);
-	} while (linked && stream_of(&pair.side[1])->state != SHUNT_LINKED);
+	} while (linked && stream_state(stream_of(&pair.side[1])) != SHUNT_LINKED);
 	set = epoll_create1(0);
 	shunt_file_epoll(engines[1], set);
 	getrlimit(RLIMIT_NOFILE, &before);

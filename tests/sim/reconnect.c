@@ -42,7 +42,7 @@ static void make(const struct shunt_config *config, int pairs)
 
 static struct shunt_lane *lane_of(int i, int side)
 {
-	return stream_of(&bed.pair[i].side[side])->lane;
+	return stream_lane(stream_of(&bed.pair[i].side[side]));
 }
 
 static bool linked(int i)
@@ -67,7 +67,8 @@ static void live(int turns)
 /* Sent by the link. */
 static uint64_t link_bytes(int i)
 {
-	return stream_of(&bed.pair[i].side[0])->tx.bytes.link + stream_of(&bed.pair[i].side[1])->tx.bytes.link;
+	return stream_sent_by_link(stream_of(&bed.pair[i].side[0])) +
+	       stream_sent_by_link(stream_of(&bed.pair[i].side[1]));
 }
 
 static void kill_qp(int side)
@@ -172,7 +173,7 @@ static bool awaits_nonce(void)
 {
 	struct shunt_stream *stream = stream_of(&bed.pair[0].side[0]);
 
-	return atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->rx.proof) == SHUNT_UNPROVEN;
+	return stream_state(stream) == SHUNT_LINKED && stream_proof(stream) == SHUNT_UNPROVEN;
 }
 
 /* A link that dies before a stream has shown its nonce on it takes the stream back no less than another. */
@@ -404,8 +405,8 @@ static void held_streams_stay_held(void **state)
 	}
 	assert_int_equal(atomic_load(&engines[0]->returns), 1);
 	assert_false(on_link(&bed.pair[0].side[0]));
-	assert_int_equal(stream_of(&bed.pair[0].side[0])->tx.track, SHUNT_TCP);
-	assert_int_equal(stream_of(&bed.pair[0].side[1])->tx.track, SHUNT_TCP);
+	assert_false(stream_sends_on_link(stream_of(&bed.pair[0].side[0])));
+	assert_false(stream_sends_on_link(stream_of(&bed.pair[0].side[1])));
 	assert_int_equal(shunt_command_run(engines[0], "mock auto", 9, &answer), 0);
 	until_linked(0);
 	end();

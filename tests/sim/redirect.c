@@ -16,7 +16,8 @@
 static void claim(struct pair *pair)
 {
 	send_some(&pair->side[0], "x", 1, 0);
-	for (int n = 0; !stream_of(&pair->side[0])->link || !engines[1]->service->parked; n++) {
+	for (int n = 0; !stream_link(stream_of(&pair->side[0])) || !engines[1]->service->parked;
+	     n++) {
 		assert_true(n < 10000);
 		turn();
 	}
@@ -74,7 +75,7 @@ void ours_is_not_sent_on(void **state)
 
 static void assert_plain(struct pair *pair, const char *reason)
 {
-	assert_int_equal(atomic_load(&stream_of(&pair->side[0])->state), SHUNT_PLAIN);
+	assert_int_equal(stream_state(stream_of(&pair->side[0])), SHUNT_PLAIN);
 	assert_string_equal(shunt_reason_text(stream_of(&pair->side[0])->reason), reason);
 	close_side(&pair->side[0]);
 	close_side(&pair->side[1]);
@@ -111,7 +112,7 @@ void sent_on_twice(void **state)
 	make_bed(&config, 1);
 	pair = waiting();
 	send_on(&pair, &engines[1]->identity);
-	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_CANDIDATE);
+	assert_int_equal(stream_state(stream_of(&pair.side[0])), SHUNT_CANDIDATE);
 	assert_non_null(engines[1]->service->parked);
 	assert_int_equal(counted(0, "claims"), 3);
 	send_on(&pair, &engines[1]->identity);
@@ -192,7 +193,7 @@ static struct pair granted(void)
 	struct pair pair = waiting();
 
 	send_some(&pair.side[1], "y", 1, 0);
-	while (atomic_load(&stream_of(&pair.side[1])->state) != SHUNT_LINKED)
+	while (stream_state(stream_of(&pair.side[1])) != SHUNT_LINKED)
 		shunt_service_step(engines[1], 0);
 	return pair;
 }
@@ -211,7 +212,7 @@ static void release(struct pair *pair)
 	struct shunt_stream *claimant = stream_of(&pair->side[0]);
 
 	claimant->peer_id = stream_of(&pair->side[1])->id;
-	shunt_lane_request(claimant->lane, claimant, SHUNT_WORK_RELEASE);
+	stream_request(claimant, SHUNT_WORK_RELEASE);
 	shunt_group_poll_fully(engines[1]);
 }
 
@@ -294,16 +295,16 @@ void a_reset_before_the_acceptance(void **state)
 	pair = granted();
 	stream = stream_of(&pair.side[0]);
 	assert_int_equal(receive_some(&pair.side[0], bytes, sizeof(bytes), 0), 1);
-	shunt_lane_request(stream_of(&pair.side[1])->lane, stream_of(&pair.side[1]), SHUNT_WORK_RESET);
-	while (!atomic_load(&stream->rx.error))
+	stream_request(stream_of(&pair.side[1]), SHUNT_WORK_RESET);
+	while (!stream_error(stream))
 		shunt_group_poll_fully(engines[0]);
 	assert_int_equal(send_some(&pair.side[0], "x", 1, 0), -ECONNRESET);
 	shunt_streams_plain(engines[0], stream, SHUNT_REASON_SPLICE);
-	assert_int_equal(atomic_load(&stream->state), SHUNT_CANDIDATE);
+	assert_int_equal(stream_state(stream), SHUNT_CANDIDATE);
 	shunt_streams_reset_tcp(engines[1], pair.side[1].fd);
 	assert_int_equal(receive_some(&pair.side[0], bytes, sizeof(bytes), 0), 0);
 	shunt_streams_plain(engines[0], stream, SHUNT_REASON_SPLICE);
-	assert_int_equal(atomic_load(&stream->state), SHUNT_PLAIN);
+	assert_int_equal(stream_state(stream), SHUNT_PLAIN);
 	assert_int_equal(receive_some(&pair.side[0], bytes, sizeof(bytes), 0), 0);
 	close_side(&pair.side[0]);
 	close_side(&pair.side[1]);
@@ -345,9 +346,9 @@ void a_former_refusal_is_forgotten(void **state)
 	connect_again(&pair);
 	claim(&pair);
 	send_some(&pair.side[1], "y", 1, 0);
-	while (atomic_load(&stream_of(&pair.side[0])->state) == SHUNT_CANDIDATE)
+	while (stream_state(stream_of(&pair.side[0])) == SHUNT_CANDIDATE)
 		turn();
-	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_LINKED);
+	assert_int_equal(stream_state(stream_of(&pair.side[0])), SHUNT_LINKED);
 	close_side(&pair.side[0]);
 	close_side(&pair.side[1]);
 	close(deaf);
@@ -369,7 +370,7 @@ void another_refusal_is_told(void **state)
 	assert_int_equal(connect(side.fd, (struct sockaddr *)&nobody, sizeof(nobody)), -1);
 	assert_int_equal(errno, EINPROGRESS);
 	shunt_streams_plain(engines[0], stream_of(&side), SHUNT_REASON_SPLICE);
-	assert_int_equal(atomic_load(&stream_of(&side)->state), SHUNT_PLAIN);
+	assert_int_equal(stream_state(stream_of(&side)), SHUNT_PLAIN);
 	assert_int_equal(getsockopt(side.fd, SOL_SOCKET, SO_ERROR, &error, &length), 0);
 	assert_int_equal(error, ECONNREFUSED);
 	close_side(&side);

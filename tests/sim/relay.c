@@ -69,8 +69,7 @@ void an_acceptor_proves_too(void **state)
 			assert_int_equal(message.why, SHUNT_REFUSED_DISPROVEN);
 			assert_int_equal(disproven(0), 1);
 			assert_int_equal(wrong(0), 1);
-			assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state),
-					 SHUNT_PLAIN);
+			assert_int_equal(stream_state(stream_of(&pair.side[0])), SHUNT_PLAIN);
 			assert_false(hears(&liar, &message));	/* nothing of ours is given */
 		}
 		assert_int_equal(options_of(pair.side[0].fd), AS_MADE);
@@ -95,7 +94,7 @@ void an_acceptor_that_says_nothing_is_given_up(void **state)
 		pair_skew += SHUNT_PROOF_NS + 4 * engines[0]->config.claim_ms * 1000000 + 1000000;
 		step(0);
 		step(0);
-		assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_PLAIN);
+		assert_int_equal(stream_state(stream_of(&pair.side[0])), SHUNT_PLAIN);
 		assert_int_equal(wrong(0), what);
 		assert_int_equal(options_of(pair.side[0].fd), AS_MADE);
 		assert_clean(0);
@@ -121,11 +120,11 @@ void a_squatter_that_says_nothing_is_given_up(void **state)
 		fd = come();
 	}
 	step(0);
-	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_CANDIDATE);
+	assert_int_equal(stream_state(stream_of(&pair.side[0])), SHUNT_CANDIDATE);
 	pair_skew += SHUNT_HELLO_NS + 1000000;
 	for (int i = 0; i < 5; i++)
 		step(0);
-	assert_int_equal(atomic_load(&stream_of(&pair.side[0])->state), SHUNT_PLAIN);
+	assert_int_equal(stream_state(stream_of(&pair.side[0])), SHUNT_PLAIN);
 	assert_int_equal(links_of(0), 0);
 	close(fd);
 	close_door();

@@ -152,7 +152,7 @@ void pinned_from_the_threshold_on(void **state)
 	assert_int_equal(pins(), 2);
 	assert_int_equal(COUNTED(staged_sends), 1);
 	assert_int_equal(COUNTED(direct), 2);	/* not a byte was copied on this side */
-	assert_null(stream_of(&bed.pair[0].side[0])->tx.pin);
+	assert_false(stream_is_pinned(stream_of(&bed.pair[0].side[0])));
 	end_bed();
 }
 
@@ -169,9 +169,9 @@ void seat_stays_while_pinned(void **state)
 	for (int dead = 0; dead < 2; dead++) {
 		make_bed(&config, 1);
 		stream = stream_of(&bed.pair[0].side[0]);
-		shunt_lock_take(&stream->tx.lock);
+		shunt_lock_take(stream_sender_lock(stream));
 		assert_true(shunt_pinned_take(stream, &pin, &iov));
-		shunt_lock_leave(&stream->tx.lock);
+		shunt_lock_leave(stream_sender_lock(stream));
 		close_side(&bed.pair[0].side[1]);
 		close_side(&bed.pair[0].side[0]);
 		for (int i = 0; i < 4; i++)
@@ -181,13 +181,13 @@ void seat_stays_while_pinned(void **state)
 		for (int i = 0; i < 4; i++)
 			turn();
 		assert_int_equal(bed.lane[0]->link->seated, 1);
-		shunt_lock_take(&stream->tx.lock);
+		shunt_lock_take(stream_sender_lock(stream));
 		shunt_pinned_drop(stream);
-		shunt_lock_leave(&stream->tx.lock);
-		assert_false(stream->tx.pin);
+		shunt_lock_leave(stream_sender_lock(stream));
+		assert_false(stream_is_pinned(stream));
 		for (int i = 0; i < 4; i++)
 			turn();
-		assert_null(stream->link);
+		assert_null(stream_link(stream));
 	}
 }
 
@@ -278,7 +278,7 @@ void without_memory_tcp_carries_on(void **state)
 		drain();
 	}
 	assert_int_equal(sent, 20000);
-	assert_int_equal(stream_of(&bed.pair[0].side[0])->tx.track, SHUNT_TCP);
+	assert_false(stream_sends_on_link(stream_of(&bed.pair[0].side[0])));
 	end_bed();
 }
 
@@ -300,13 +300,13 @@ static void read_in_vain(bool peer_retains)
 	bed.lane[1]->retains = link->peer_retains = peer_retains;
 	assert_int_equal(put(0, 0, 1000, 0), 1000);
 	turn();
-	stream_of(&bed.pair[0].side[0])->tx.stage.reusable = SHUNT_NEVER; /* as if it were full */
+	stream_fill_stage(stream_of(&bed.pair[0].side[0]));
 	stall(true);
 	shunt_retire_begin(engines[1], stream_of(&bed.pair[0].side[1]), SHUNT_REASON_SPLICE);
 	while (atomic_load(&link->state) == SHUNT_LINK_UP)
 		shunt_service_step(engines[0], 0);
 	assert_int_equal(counted(0, "failovers"), 1);
-	assert_int_equal(stream_of(&bed.pair[1].side[1])->tx.track, SHUNT_LINK);
+	assert_true(stream_sends_on_link(stream_of(&bed.pair[1].side[1])));
 	assert_int_equal(put(1, 1, 100, 0), 100);
 	for (int i = 0; i < 10; i++)
 		turn();

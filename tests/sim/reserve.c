@@ -22,7 +22,7 @@ struct shunt_config reserve_config(const char *rules)
 
 struct shunt_link *link_of(int i, int side)
 {
-	return stream_of(&bed.pair[i].side[side])->link;
+	return stream_link(stream_of(&bed.pair[i].side[side]));
 }
 
 struct shunt_throttle *throttle_of(int side)

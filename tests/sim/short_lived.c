@@ -132,7 +132,7 @@ static void use(int times)
 
 static void assert_connector(uint8_t state, enum shunt_reason reason)
 {
-	assert_int_equal(atomic_load(&stream_of(&bed.pair[0].side[0])->state), state);
+	assert_int_equal(stream_state(stream_of(&bed.pair[0].side[0])), state);
 	assert_int_equal(stream_of(&bed.pair[0].side[0])->reason, reason);
 }
 
@@ -222,11 +222,11 @@ void another_host_is_asked_during_a_long_call(void **state)
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(put(0, 0, BUFFER / 2, 0), BUFFER / 2);
 		assert_null(engines[0]->service);
-		shunt_lock_take(&stream->rx.lock);
-		assert_int_equal(shunt_wait_call(engines[0], stream, &stream->rx.lock, EPOLLIN,
-						 shunt_now(engines[0]), false),
+		shunt_lock_take(stream_reader_lock(stream));
+		assert_int_equal(shunt_wait_call(engines[0], stream, stream_reader_lock(stream),
+						 EPOLLIN, shunt_now(engines[0]), false),
 				 -EAGAIN);
-		shunt_lock_leave(&stream->rx.lock);
+		shunt_lock_leave(stream_reader_lock(stream));
 	}
 	assert_non_null(engines[0]->service);
 	turn();
@@ -265,8 +265,7 @@ void a_service_puts_off_a_short_one(void **state)
 	for (int i = 0; i < 17; i++) {
 		put(1, 0, 1, 0);
 		some_turns();
-		assert_int_equal(atomic_load(&stream_of(&bed.pair[1].side[0])->state),
-				 SHUNT_CANDIDATE);
+		assert_int_equal(stream_state(stream_of(&bed.pair[1].side[0])), SHUNT_CANDIDATE);
 	}
 	put(1, 0, 1, 0);
 	some_turns();

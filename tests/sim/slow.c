@@ -41,7 +41,7 @@ static void looks(int count, uint64_t ms)
 
 static uint8_t held(int side)
 {
-	return atomic_load(&stream_of(&bed.pair[0].side[side])->tx.held);
+	return stream_held(stream_of(&bed.pair[0].side[side]));
 }
 
 /* A device that carries nothing out, until the streams are held. How many looks that took. */
@@ -84,7 +84,7 @@ void slow_completions_move_streams(void **state)
 	put(0, 0, 1000, 0);
 	turn();
 	put(0, 0, 1000, 0);
-	assert_int_equal(stream_of(&bed.pair[0].side[0])->tx.track, SHUNT_TCP);
+	assert_false(stream_sends_on_link(stream_of(&bed.pair[0].side[0])));
 	assert_int_equal(counted(0, "slow completions"), 1);
 	assert_int_equal(counted(1, "slow completions"), 0);
 	start = shunt_now(engines[0]);
@@ -173,8 +173,8 @@ void a_full_lane_is_not_slow(void **state)
 		looks(1, 50);
 		drain();
 	}
-	bed.lane[0] = stream_of(&bed.pair[0].side[0])->lane;
-	bed.lane[1] = stream_of(&bed.pair[0].side[1])->lane;
+	bed.lane[0] = stream_lane(stream_of(&bed.pair[0].side[0]));
+	bed.lane[1] = stream_lane(stream_of(&bed.pair[0].side[1]));
 	retired = atomic_load(&bed.lane[0]->retired);
 	for (int n = 0; n < 40; n++) {
 		for (int i = 0; i < 12 && posted < 12 + atomic_load(&bed.lane[0]->retired) - retired; i++)

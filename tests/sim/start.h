@@ -3,7 +3,7 @@
 #ifndef SIM_START_H
 #define SIM_START_H
 
-#include "core/stream/stream.h"
+#include <stdint.h>
 
 #define SIM_OFFSETS (1ull << 62)	/* no stream has as many bytes */
 
@@ -11,13 +11,6 @@
 static inline uint64_t sim_start(unsigned int border, uint64_t before)
 {
 	return border == 1 ? (1ull << 32) - before : border == 2 ? SIM_OFFSETS - before : 0;
-}
-
-/* Of what it sends, and of what it gets; it has done neither yet. */
-static inline void sim_start_at(struct shunt_stream *stream, uint64_t out, uint64_t in)
-{
-	stream->tx.offset = out;
-	atomic_store(&stream->rx.head, in);
 }
 
 #endif

@@ -33,7 +33,7 @@ static void assert_state(struct pair *pair, uint8_t state, enum shunt_reason rea
 {
 	struct shunt_stream *stream = stream_of(&pair->side[1]);
 
-	assert_int_equal(atomic_load(&stream->state), state);
+	assert_int_equal(stream_state(stream), state);
 	assert_int_equal(stream->reason, reason);
 }
 

@@ -19,6 +19,7 @@
 #include "core/service.h"
 #include "core/wait/epset.h"
 #include "core/wait/watch.h"
+#include "tests/inspect.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/start.h"
 #include "tests/sim/trust.h"
@@ -218,8 +219,8 @@ static int stream_left(struct shunt_stream *stream, void *arg)
 	if (stream->fd == sim_world.listener_fd[0] || stream->fd == sim_world.listener_fd[1])
 		return 0;
 	sim_fail("a stream is left: fd %d state %d holds %u link %p releases %d claimed %d",
-		 stream->fd, stream->state, stream->holds, (void *)stream->link, stream->releases,
-		 stream->claimed);
+		 stream->fd, stream_state(stream), stream->holds, (void *)stream_link(stream),
+		 stream->releases, stream->claimed);
 }
 
 /* Every ring was given back, once; and what they were carved out of, after a while. */
@@ -305,7 +306,7 @@ static void end_engine(struct shunt_engine *engine)
 	shunt_devices_close(engine);
 	for (uint32_t i = 0; i < engine->slab_count; i++) {
 		for (int j = 0; j < SHUNT_SLAB_STREAMS; j++)
-			free(engine->slabs[i][j].tx.stage.window);	/* it is for the memory's next stream */
+			stream_free_kept(&engine->slabs[i][j]);
 		shunt_lsan_unmap(engine->slabs[i], SHUNT_SLAB_STREAMS * sizeof(struct shunt_stream));
 	}
 	free(engine->slabs);
@@ -346,7 +347,7 @@ void sim_world_end(void)
 
 static void show_end(struct sim_end *end)
 {
-	struct shunt_stream *s = end->life == SIM_OPEN ? sim_end_stream(end) : NULL;
+	struct shunt_stream *stream = end->life == SIM_OPEN ? sim_end_stream(end) : NULL;
 	struct sim_sock *sock = &end->conn->sock[end->side];
 
 	printf("#  end %d of %d: engine %d fd %d life %d style %d sent %lu of %lu received %lu may %d%d watch %x spent %d shut %d%d eof %d error %d\n",
@@ -356,18 +357,8 @@ static void show_end(struct sim_end *end)
 	printf("#    tcp: state %d written %lu acked %lu read-by-peer %lu fin %d%d err %d\n", sock->state,
 	       sock->out.written, sock->out.acked, sock->out.read, sock->out.fin_sent,
 	       sock->out.fin_arrived, sock->error);
-	if (!s)
-		return;
-	printf("#    stream %u: state %d peer_id %u work %x queued %d released %d watches %p\n", s->id, s->state,
-	       s->peer_id, s->lane_work, s->queued, s->released, (void *)s->watches);
-	printf("#    tx: track %d offset %lu posted %lu staged %lu consumed %lu ring %u from %lu want %d unpassed %d starved %d offer %lx asked %d flip %ld upgrade %lu handback %lu shut %d dead %d\n",
-	       s->tx.track, s->tx.offset, s->tx.posted, s->tx.staged, s->tx.consumed, s->tx.ring_bytes,
-	       s->tx.ring_from, s->tx.want_link, s->tx.unpassed, s->tx.starved, s->tx.offer,
-	       s->tx.grow_asked, (long)s->tx.flip_at, s->tx.upgrade_at, s->tx.handback_at, s->tx.shut, s->tx.dead);
-	printf("#    rx: track %d head %lu tail %lu boundary %ld second %ld retired %d fin %ld credited %lu ring %u from %lu next %u from %ld link_open %d eof %d reset %d final %d retiring %d proof %d told %d agreed %d\n",
-	       s->rx.track, s->rx.head, s->rx.tail, (long)s->rx.boundary, (long)s->rx.second, s->rx.retired, (long)s->rx.fin, s->rx.credited,
-	       s->rx.ring_bytes, s->rx.ring_from, s->rx.next_bytes, (long)s->rx.next_from, s->rx.link_open,
-	       s->rx.tcp_eof, s->rx.reset, s->rx.final, s->retiring, s->rx.proof, s->rx.told, s->agreed);
+	if (stream)
+		stream_print(stdout, "#    ", stream);
 }
 
 static void show_link(struct shunt_link *link)

@@ -54,6 +54,7 @@ tests_unit_nonce_test_LDADD = $(unit_libs)
 tests_unit_page_test_LDADD = $(unit_libs)
 tests_unit_path_test_LDADD = $(unit_libs)
 tests_unit_polling_test_LDADD = $(unit_libs)
+tests_unit_polling_test_SOURCES = tests/unit/polling_test.c tests/inspect.c tests/inspect.h
 tests_unit_own_fds_test_LDADD = $(unit_libs)
 tests_unit_screen_test_LDADD = $(unit_libs)
 tests_unit_qos_account_test_LDADD = $(unit_libs)

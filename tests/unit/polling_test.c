@@ -19,6 +19,7 @@
 #include "core/poll/polling.h"
 #include "core/poll/sleeper.h"
 #include "core/stream/wait.h"
+#include "tests/inspect.h"
 
 #define ARRIVALS 8192
 #define CHANNEL_FD 900
@@ -83,7 +84,7 @@ static int poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 	for (int i = 1; i >= 0; i--)
 		for (; cq->waiting[i] && n < count; cq->waiting[i]--) {
 			wc[n++] = (struct ibv_wc) { .opcode = IBV_WC_RDMA_WRITE };
-			atomic_fetch_add(&streams[i].rx.tail, 1);
+			stream_arrive(&streams[i]);
 			shunt_group_notify(&engine, &streams[i], EPOLLIN);
 		}
 	return n;
@@ -187,26 +188,14 @@ static const struct shunt_sys sys = { .now = now, .ppoll = sys_ppoll, .write = s
 
 /* --- a bed for one run --- */
 
-static void make_stream(struct shunt_stream *stream)
-{
-	memset(stream, 0, sizeof(*stream));
-	stream->file.kind = SHUNT_FILE_STREAM;
-	stream->state = SHUNT_LINKED;
-	stream->low_water = 1;
-	stream->lane = &lane;
-	stream->fd = 3;
-	stream->rx.track = stream->tx.track = SHUNT_LINK;
-	stream->rx.fin = stream->rx.boundary = stream->rx.next_from = stream->rx.nonce_at = SHUNT_NEVER;
-}
-
 static void make(int mode)
 {
 	memset(&engine, 0, sizeof(engine));
 	memset(cqs, 0, sizeof(cqs));
 	shunt_config_defaults(&engine.config);
 	memset(&shunt_thread, 0, sizeof(shunt_thread));
-	make_stream(&streams[0]);
-	make_stream(&streams[1]);
+	stream_make(&streams[0], &lane, true);
+	stream_make(&streams[1], &lane, true);
 	engine.sys = &sys;
 	engine.group.hooks = &shunt_engine_hooks;
 	engine.config.poll = mode;
@@ -249,15 +238,12 @@ static void load(int trains, uint64_t rest, int bursts, uint64_t gap, int messag
 /* A program that receives all of it. */
 static void receive_all(void)
 {
-	struct shunt_rx *rx = &streams[0].rx;
-	uint64_t wanted = arrival_count, turns = 0;
+	uint64_t wanted = arrival_count, turns = 0, got;
 
-	while (atomic_load(&rx->head) < wanted) {
-		if (atomic_load(&rx->tail) > atomic_load(&rx->head)) {
-			uint64_t got = atomic_load(&rx->tail) - atomic_load(&rx->head);
-
+	while (stream_offset(&streams[0], STREAM_READ) < wanted) {
+		got = stream_take_all(&streams[0]);
+		if (got) {
 			pass(got * HANDLING_NS);
-			atomic_fetch_add(&rx->head, got);
 			continue;
 		}
 		shunt_thread_begin();
@@ -362,7 +348,7 @@ static void success_resets_the_hook(void **state)
 		arrive(i * 8 * POLL_NS, 0, i < 9);
 	shunt_thread_begin();
 	assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, SHUNT_NEVER), 0);
-	assert_int_equal(streams[0].rx.tail, 1);
+	assert_int_equal(stream_offset(&streams[0], STREAM_ARRIVED), 1);
 	assert_int_equal(sleeps, 0);
 	assert_int_equal(engine.group.spin_hits, 1);
 	/* And ends after ten fruitless ones. */
@@ -454,7 +440,7 @@ static bool sleeps_in(uint64_t patience, uint64_t comes)
 		arrive(clock_now - 1000000 + comes, 0, 0);
 	shunt_thread_begin();
 	shunt_wait_stream(&engine, &streams[0], EPOLLIN, clock_now + patience);
-	atomic_store(&streams[0].rx.head, atomic_load(&streams[0].rx.tail));
+	stream_take_all(&streams[0]);
 	return sleeps > before;
 }
 
@@ -514,7 +500,7 @@ static void busy_sleeps_for_the_kernel(void **state)
 {
 	(void)state;
 	make(BUSY);
-	streams[0].rx.track = SHUNT_TCP;
+	stream_make(&streams[0], &lane, false);
 	arrive(1000000, 0, 0);
 	assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, clock_now + 100000), 0);
 	assert_int_equal(sleeps, 1);
@@ -527,7 +513,7 @@ static void race_at(int mode, uint64_t moment)
 	make(mode);
 	engine.config.spin_us = 2;
 	race_moment = moment;
-	while (!streams[0].rx.tail) {
+	while (!stream_offset(&streams[0], STREAM_ARRIVED)) {
 		shunt_thread_begin();
 		assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, SHUNT_NEVER), 0);
 		assert_int_equal(hang_ups && moments >= race_moment, 0);
@@ -555,7 +541,7 @@ static void never_slept_over_behind_others(void **state)
 			engine.config.poll_retry = 0;
 			cqs[0].waiting[1] = before;
 			cqs[0].waiting[0] = 1;
-			while (!streams[0].rx.tail) {
+			while (!stream_offset(&streams[0], STREAM_ARRIVED)) {
 				shunt_thread_begin();
 				assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN,
 								   SHUNT_NEVER), 0);
@@ -630,8 +616,8 @@ static void all_are_armed(void **state)
 	put(4, 1);
 	shunt_group_hear(&engine);
 	assert_int_equal(engine.group.events, 2);
-	assert_int_equal(streams[0].rx.tail, 1);
-	assert_int_equal(streams[1].rx.tail, 1);
+	assert_int_equal(stream_offset(&streams[0], STREAM_ARRIVED), 1);
+	assert_int_equal(stream_offset(&streams[1], STREAM_ARRIVED), 1);
 }
 
 /* A CQ that is never empty does not keep the others waiting. */
@@ -646,7 +632,7 @@ static void none_starves(void **state)
 			cqs[quiet].waiting[0] = 1;
 			for (int i = 0; i < 4; i++)
 				shunt_group_poll(&engine);
-			assert_int_equal(streams[0].rx.tail, 1);
+			assert_int_equal(stream_offset(&streams[0], STREAM_ARRIVED), 1);
 		}
 	}
 }

@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/inspect.h"
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include "core/engine.h"
+#include "core/stream/overflow.h"
+#include "core/stream/track.h"
+
+/* --- the stream as a whole --- */
+
+enum shunt_state stream_state(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->state);
+}
+
+struct shunt_link *stream_link(const struct shunt_stream *stream)
+{
+	return stream->link;
+}
+
+struct shunt_lane *stream_lane(const struct shunt_stream *stream)
+{
+	return stream->lane;
+}
+
+bool stream_is_agreed(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->agreed);
+}
+
+bool stream_is_released(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->released);
+}
+
+enum shunt_retiring stream_retiring(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->retiring);
+}
+
+enum shunt_asked stream_asked(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->asked);
+}
+
+struct shunt_lock *stream_sender_lock(struct shunt_stream *stream)
+{
+	return &stream->tx.lock;
+}
+
+struct shunt_lock *stream_reader_lock(struct shunt_stream *stream)
+{
+	return &stream->rx.lock;
+}
+
+void stream_print(FILE *file, const char *prefix, const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+	const struct shunt_rx *rx = &stream->rx;
+
+	fprintf(file,
+		"%sstream %u: fd %d state %d peer_id %u link %p work %x queued %d watches %p\n",
+		prefix, stream->id, stream->fd, stream->state, stream->peer_id,
+		(void *)stream->link, stream->lane_work, stream->queued, (void *)stream->watches);
+	fprintf(file,
+		"%s  claimed %d agreed %d released %d releases %d retiring %d asked %d holds %u waiters %u orphan %d\n",
+		prefix, stream->claimed, stream->agreed, stream->released, stream->releases,
+		stream->retiring, stream->asked, stream->holds, stream->waiters, stream->orphan);
+	fprintf(file,
+		"%s  tx: track %d offset %" PRIu64 " posted %" PRIu64 " staged %" PRIu64
+		" consumed %" PRIu64 " ring %u from %" PRIu64
+		" want %d unpassed %d starved %d offer %" PRIx64 " asked %d\n",
+		prefix, tx->track, tx->offset, tx->posted, tx->staged, tx->consumed, tx->ring_bytes,
+		tx->ring_from, tx->want_link, tx->unpassed, tx->starved, tx->offer, tx->grow_asked);
+	fprintf(file,
+		"%s  tx: flip %" PRId64 " upgrade %" PRIu64 " handback %" PRIu64
+		" shut %d dead %d end_fd %d"
+		" resend %zu of %zu on %d awaited %d pin %p\n",
+		prefix, (int64_t)tx->flip_at, tx->upgrade_at, tx->handback_at, tx->shut, tx->dead,
+		tx->end_fd, tx->resend_done, tx->resend_bytes, stream->resend_fd, stream->awaited,
+		(void *)tx->pin);
+	fprintf(file,
+		"%s  rx: track %d head %" PRIu64 " tail %" PRIu64 " boundary %" PRId64
+		" second %" PRId64 " retired %d fin %" PRId64 " credited %" PRIu64 "\n",
+		prefix, rx->track, rx->head, rx->tail, (int64_t)rx->boundary, (int64_t)rx->second,
+		rx->retired, (int64_t)rx->fin, rx->credited);
+	fprintf(file,
+		"%s  rx: ring %u from %" PRIu64 " next %u from %" PRId64
+		" link_open %d eof %d reset %d final %d proof %d proof_fd %d told %d\n",
+		prefix, rx->ring_bytes, rx->ring_from, rx->next_bytes, (int64_t)rx->next_from,
+		rx->link_open, rx->tcp_eof, rx->reset, rx->final, rx->proof, rx->proof_fd,
+		rx->told);
+}
+
+/* --- the switch between the two tracks --- */
+
+bool stream_sends_on_link(const struct shunt_stream *stream)
+{
+	return stream->tx.track == SHUNT_LINK;
+}
+
+bool stream_receives_on_link(const struct shunt_stream *stream)
+{
+	return stream->rx.track == SHUNT_LINK;
+}
+
+bool stream_is_on_link(const struct shunt_stream *stream)
+{
+	return stream_sends_on_link(stream) && stream_receives_on_link(stream) &&
+	       !stream_switches_unpassed(stream);
+}
+
+uint64_t stream_switches_announced(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->tx.announced);
+}
+
+unsigned int stream_switches_unpassed(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->tx.unpassed);
+}
+
+uint64_t stream_switches_heard(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->rx.announced);
+}
+
+bool stream_handback_is_posted(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->tx.handed);
+}
+
+uint8_t stream_held(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->tx.held);
+}
+
+void stream_want_link(struct shunt_stream *stream, bool on)
+{
+	atomic_store(&stream->tx.want_link, on);
+	stream->tx.quick = false;
+}
+
+void stream_turn(struct shunt_stream *stream, bool on)
+{
+	shunt_lock_take(&stream->tx.lock);
+	atomic_store(&stream->tx.want_link, on);
+	shunt_track_choose(stream->engine, stream);
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+void stream_announce_upgrade_only(struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->tx.lock);
+	shunt_track_announce(stream->engine, stream, SHUNT_LINK);
+	stream->tx.track = SHUNT_TCP;
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+void stream_announce_end(struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->tx.lock);
+	atomic_store(&stream->tx.fin, stream->tx.offset);
+	stream_request(stream, SHUNT_WORK_FIN);
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+void stream_request(struct shunt_stream *stream, uint32_t work)
+{
+	shunt_lane_request(stream->lane, stream, work);
+}
+
+/* --- bytes --- */
+
+uint64_t stream_offset(const struct shunt_stream *stream, enum stream_offset of)
+{
+	switch (of) {
+	case STREAM_READ:
+		return atomic_load(&stream->rx.head);
+	case STREAM_ARRIVED:
+		return atomic_load(&stream->rx.tail);
+	case STREAM_SENT:
+		return stream->tx.offset;
+	case STREAM_POSTED:
+		return atomic_load(&stream->tx.exposed);
+	case STREAM_PEER_READ:
+		return atomic_load(&stream->tx.consumed);
+	case STREAM_UPGRADED:
+		return atomic_load(&stream->tx.upgrade_at);
+	case STREAM_HANDED_BACK:
+		return atomic_load(&stream->tx.handback_at);
+	case STREAM_BOUNDARY:
+		return atomic_load(&stream->rx.boundary);
+	case STREAM_RING_END:
+		return atomic_load(&stream->rx.tail) + stream->rx.ring_bytes;
+	}
+	abort();
+}
+
+uint32_t stream_memory(const struct shunt_stream *stream, enum stream_memory of)
+{
+	switch (of) {
+	case STREAM_RING:
+		return stream->rx.ring_bytes;
+	case STREAM_OFFERED_RING:
+		return atomic_load(&stream->rx.next_bytes);
+	case STREAM_PEER_RING:
+		return atomic_load(&stream->tx.ring_bytes);
+	case STREAM_STAGE:
+		if (!stream->tx.stage.bytes != !atomic_load(&stream->tx.stage.size))
+			abort();
+		return atomic_load(&stream->tx.stage.size);
+	}
+	abort();
+}
+
+bool stream_has_offer(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->tx.offer);
+}
+
+bool stream_wants_ring(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->tx.grow_asked);
+}
+
+bool stream_ring_is_wanted(const struct shunt_stream *stream)
+{
+	return stream->rx.asked_again;
+}
+
+uint64_t stream_room(const struct shunt_stream *stream)
+{
+	return shunt_tx_room(&stream->tx, stream->tx.offset);
+}
+
+bool stream_waits_for_room(const struct shunt_stream *stream)
+{
+	return shunt_overflow_is_pending(&stream->tx);
+}
+
+bool stream_stage_is_open(const struct shunt_stream *stream)
+{
+	return shunt_overflow_is_open(&stream->tx);
+}
+
+bool stream_is_posted(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->tx.posted) == atomic_load(&stream->tx.staged);
+}
+
+bool stream_is_pinned(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->tx.pin);
+}
+
+uint64_t stream_sent_by_link(const struct shunt_stream *stream)
+{
+	return stream->tx.bytes.link;
+}
+
+uint64_t stream_carried_again(const struct shunt_stream *stream)
+{
+	return stream->line && !atomic_load(&stream->rx.final) ? stream->rx.bytes.link : 0;
+}
+
+void stream_start_at(struct shunt_stream *stream, uint64_t out, uint64_t in)
+{
+	stream->tx.offset = out;
+	atomic_store(&stream->rx.head, in);
+}
+
+bool stream_age(struct shunt_stream *stream, uint64_t bytes)
+{
+	uint64_t from = atomic_load(&stream->tx.upgrade_at);
+
+	if (from < bytes || !stream_sends_on_link(stream) || stream_switches_unpassed(stream) ||
+	    atomic_load(&stream->tx.ring_from) != from)
+		return false;
+	atomic_store(&stream->tx.upgrade_at, from - bytes);
+	atomic_store(&stream->tx.ring_from, from - bytes);
+	return true;
+}
+
+void stream_peer_has_read(struct shunt_stream *stream, uint64_t offset)
+{
+	atomic_store(&stream->tx.consumed, offset);
+}
+
+void stream_pin(struct shunt_stream *stream, struct shunt_zero_copy *pin)
+{
+	atomic_store(&stream->tx.pin, pin);
+}
+
+void stream_fill_stage(struct shunt_stream *stream)
+{
+	atomic_store(&stream->tx.stage.reusable, SHUNT_NEVER);
+}
+
+void stream_spoil_key(struct shunt_stream *stream)
+{
+	stream->tx.ring_rkey ^= 1u << 20;
+}
+
+void stream_free_kept(struct shunt_stream *stream)
+{
+	free(atomic_load(&stream->tx.stage.window));
+}
+
+/* --- a stream without a peer --- */
+
+void stream_make(struct shunt_stream *stream, struct shunt_lane *lane, bool receives_on_link)
+{
+	memset(stream, 0, sizeof(*stream));
+	stream->file.kind = SHUNT_FILE_STREAM;
+	stream->state = SHUNT_LINKED;
+	stream->low_water = 1;
+	stream->lane = lane;
+	stream->fd = 3;
+	stream->tx.track = SHUNT_LINK;
+	stream->rx.track = receives_on_link ? SHUNT_LINK : SHUNT_TCP;
+	stream->rx.fin = stream->rx.boundary = stream->rx.next_from = stream->rx.nonce_at =
+		SHUNT_NEVER;
+}
+
+void stream_arrive(struct shunt_stream *stream)
+{
+	atomic_fetch_add(&stream->rx.tail, 1);
+}
+
+uint64_t stream_take_all(struct shunt_stream *stream)
+{
+	uint64_t tail = atomic_load(&stream->rx.tail);
+
+	return tail - atomic_exchange(&stream->rx.head, tail);
+}
+
+/* --- the end --- */
+
+bool stream_resends(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->tx.resend);
+}
+
+bool stream_keeps_end(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->tx.end_fd) >= 0;
+}
+
+bool stream_is_broken(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->tx.dead);
+}
+
+int stream_error(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->rx.error);
+}
+
+bool stream_has_refused(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->rx.refused);
+}
+
+void stream_set_state(struct shunt_stream *stream, enum shunt_state state)
+{
+	atomic_store(&stream->state, state);
+}
+
+/* --- the proof: nonces in TCP --- */
+
+enum shunt_show stream_show(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->tx.show);
+}
+
+enum shunt_proof stream_proof(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->rx.proof);
+}
+
+const uint8_t *stream_nonce(const struct shunt_stream *stream, enum stream_nonce whose)
+{
+	return whose == STREAM_SHOWS ? stream->tx.nonce : stream->rx.nonce;
+}
+
+uint64_t stream_nonce_moved(const struct shunt_stream *stream, enum stream_nonce whose)
+{
+	return whose == STREAM_SHOWS ? stream->tx.resent : stream->rx.aside;
+}
+
+int stream_proof_fd(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->rx.proof_fd);
+}
+
+void stream_set_proof(struct shunt_stream *stream, enum shunt_proof proof)
+{
+	atomic_store(&stream->rx.proof, proof);
+}
