@@ -38,6 +38,11 @@ ok() {
 	echo "ok $count - $*"
 }
 
+todo() {
+	count=$((count + 1))
+	echo "not ok $count - $*"
+}
+
 not_ok() {
 	count=$((count + 1)) failures=$((failures + 1))
 	echo "not ok $count - $*"
@@ -100,7 +105,7 @@ test_end() { # MACHINE NAME STATUS SECONDS
 }
 
 # One more result of the test that a machine is at. The guest's tests count for themselves, we count on.
-result() { # MACHINE ok|not_ok TEXT
+result() { # MACHINE ok|todo|not_ok TEXT
 	running_count[$1]=$((running_count[$1] + 1))
 	"$2" "$(title "$1" "${running[$1]}"): $3"
 }
@@ -115,6 +120,7 @@ heard() { # MACHINE LINE
 	1..0*) running_plan[$machine]=0 && ok "$(title "$machine" "${running[$machine]}") # SKIP ${line#*SKIP }" ;;
 	1..*) line=${line#1..} && running_plan[$machine]=${line%% *} ;;
 	"ok "*) result "$machine" ok "${line#ok * - }" ;;
+	"not ok "*" # TODO "*) result "$machine" todo "${line#not ok * - }" ;;
 	"not ok "*) result "$machine" not_ok "${line#not ok * - }" ;;
 	"#"*) echo "$line" ;;
 	esac

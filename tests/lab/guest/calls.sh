@@ -18,6 +18,7 @@ PASSES="cold warm" JOBS=1 CALLS_OUT=/tmp/calls "$top_srcdir/tests/calls/diff.sh"
 while IFS= read -r line; do
 	case $line in
 	"ok "*) ok "${line#ok * - }" ;;
+	"not ok "*" # TODO "*) todo "${line#not ok * - }" ;;
 	"not ok "*) not_ok "${line#not ok * - }" ;;
 	"# "*) echo "$line" ;;
 	esac
