@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # shunt trace: a delay of 50 ms is shown in the stage where it was put, counts are exact, the file for Perfetto is one,
-# and SHUNT_TRACE is put back. Exact times are tests/sim/trace.
+# and SHUNT_TRACE is put back. Exact times are tests/engine/trace.
 # shellcheck disable=SC2317	# functions are called by name
 set -u
 . "${top_srcdir:?}/tests/lib.sh"

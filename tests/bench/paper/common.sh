@@ -27,7 +27,7 @@ trap ended EXIT
 trap 'exit 143' TERM
 shunt=${shunt_run% run}
 model_iops=$builddir/tests/bench/model_iops
-batch=$builddir/tests/sim/batch
+batch=$builddir/tests/engine/batch
 modes="single merge chain hybrid"
 modelled=m-${modes// / m-}	# the same with the model, for redis_rounds
 

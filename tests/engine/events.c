@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+/* Events of an armed CQ: arrivals, and completions of sends only where work waits for them (CP-05). */
+#include "tests/engine/bed.h"
+#include <poll.h>
+#include "core/base/signal_defer.h"
+#include "core/device/soft/soft.h"
+
+/* An event is there for who sleeps on the channel of engine 0; it is taken. */
+static bool woken(void)
+{
+	struct pollfd fd = { .fd = engines[0]->group.bell, .events = POLLIN };
+	bool is = poll(&fd, 1, 0) == 1;
+
+	shunt_group_take_event(engines[0]);
+	return is;
+}
+
+static void arm(void)
+{
+	shunt_lock_take(&engines[0]->group.lock);
+	shunt_group_arm(engines[0]);
+	shunt_lock_leave(&engines[0]->group.lock);
+}
+
+void sends_wake_nobody(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	config.signal_every = 1;
+	make_bed(&config, 1);
+	woken();
+	arm();
+	for (int i = 0; i < 20; i++)
+		put(0, 0, 64, 0);
+	assert_int_equal(COUNTED(signaled), 20);
+	assert_false(woken());
+	put(0, 1, 64, 0);
+	assert_true(woken());
+	end_bed();
+}
+
+void sends_wake_who_waits_for_them(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	config.window_wrs = 1;
+	make_bed(&config, 2);
+	stall(true);
+	put(0, 0, 64, 0);
+	put(1, 0, 64, 0);
+	assert_int_equal(atomic_load(&bed.lane[0]->waiting), 1);
+	woken();
+	arm();
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
+	shunt_group_poll(engines[0]);	/* which is when the device goes on */
+	assert_true(woken());
+	end_bed();
+}
+
+static const struct shunt_verbs *verbs;
+static uint32_t depth;
+
+static int see_depth(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **context)
+{
+	depth = shunt_signal_defer.depth;
+	return verbs->get_cq_event(channel, cq, context);
+}
+
+/* A signal handler that came then, and polls, would wait for the device's lock for ever. */
+void no_handler_comes_while_an_event_is_taken(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_device *device;
+	struct shunt_verbs seen;
+
+	(void)state;
+	make_bed(&config, 1);
+	device = bed.lane[0]->link->device;
+	verbs = device->verbs;
+	seen = *verbs;
+	seen.get_cq_event = see_depth;
+	device->verbs = &seen;
+	depth = 0;
+	woken();
+	device->verbs = verbs;
+	assert_int_equal(depth, 1);
+	assert_int_equal(shunt_signal_defer.depth, 0);
+	end_bed();
+}

@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Memory of a link: regions that come with the rings and go without them, and rings that shrink
+ * when nothing comes. Time is what the test says.
+ */
+#include "tests/engine/bed.h"
+#include "core/base/guard.h"
+#include "core/device/soft/device.h"
+#include "core/service.h"
+#include "core/stream/rings.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define M (1 << 20)
+#define SECOND 1000000000ull
+
+/* --- time --- */
+
+static void serve_one(int i)
+{
+	if (engines[i]->service)
+		shunt_service_step(engines[i], 0);
+}
+
+/* The service threads alone: no program calls anything. */
+static void serve(void)
+{
+	for (int n = 0; n < 2; n++)
+		for (int i = 0; i < 2; i++)
+			serve_one(i);
+}
+
+/* So many seconds in which nothing is sent or received. */
+static void pass(int seconds)
+{
+	while (seconds--) {
+		pair_skew += SECOND;
+		serve();
+	}
+}
+
+static void close_all(void)
+{
+	for (int i = 0; i < bed.pairs; i++) {
+		close_side(&bed.pair[i].side[0]);
+		close_side(&bed.pair[i].side[1]);
+	}
+	bed.pairs = 0;
+	for (int i = 0; i < 2; i++)
+		shunt_group_poll_fully(engines[i]);
+	serve();
+}
+
+static struct shunt_arena *arena_of(int i)
+{
+	return &engines[i]->service->links->arena;
+}
+
+/* Memory regions beside that of the control lines. */
+static uint32_t blocks(int i)
+{
+	struct shunt_arena *arena = arena_of(i);
+
+	assert_int_equal(arena->strays, 0);
+	assert_int_equal(arena->registered, arena->memory.reserved +
+			 (arena->regions - 1) * shunt_arena_most(arena));
+	return arena->regions - 1;
+}
+
+/* --- regions (XR-14) --- */
+
+static void regions_follow_the_streams(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	config.ring_min = 256 << 10;
+	make_bed(&config, 0);
+	for (int n = 1; n <= PAIRS; n++) {
+		add_pair();
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(blocks(i), (n * config.ring_min + 4 * M - 1) / (4 * M));
+	}
+	assert_int_equal(counted(0, "memory_regions"), 8);
+	assert_int_equal(counted(0, "memory_registered"),
+			 8 * M - shunt_guard_page() + 7 * 4 * M);
+	for (int round = 0; round < 20; round++) {	/* the rings wrap */
+		for (int i = 0; i < PAIRS; i++)
+			for (int side = 0; side < 2; side++)
+				assert_int_equal(put(i, side, 30011, 0), 30011);
+		all_arrived();
+	}
+	pass(5);
+	assert_int_equal(blocks(0), 7);
+	close_all();
+	pair_skew += SECOND / 2;
+	serve();
+	assert_int_equal(blocks(0), 7);
+	pass(2);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(blocks(i), 0);
+	assert_int_equal(counted(1, "memory_regions"), 1);
+	add_pair();	/* and it begins anew */
+	assert_int_equal(blocks(0), 1);
+	all_arrived();
+	close_all();
+	pass(3);
+}
+
+/* Half of them go, every other one: those that stay keep their blocks. */
+static void blocks_in_use_stay(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	config.ring_min = 256 << 10;
+	config.mr_bytes = 1 * M;
+	config.ring_max = 1 * M;
+	make_bed(&config, 0);
+	for (int n = 0; n < 8; n++)
+		add_pair();
+	assert_int_equal(blocks(0), 2);
+	for (int n = 4; n < 8; n++) {
+		close_side(&bed.pair[n].side[0]);
+		close_side(&bed.pair[n].side[1]);
+	}
+	bed.pairs = 4;
+	for (int i = 0; i < 2; i++)
+		shunt_group_poll_fully(engines[i]);
+	pass(4);
+	assert_int_equal(blocks(0), 1);
+	assert_int_equal(put(2, 0, 1000, 0), 1000);
+	all_arrived();
+	close_all();
+	pass(3);
+	assert_int_equal(blocks(0), 0);
+}
+
+/* Without a region for its ring a connection stays on TCP; the others do not notice. */
+static void no_more_regions(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	config.arena_bytes = 16 * M;
+	config.ring_min = config.ring_max = 4 * M;
+	make_bed(&config, 0);
+	add_pair();
+	add_pair();
+	assert_int_equal(blocks(0), 2);
+	connect_pair(&bed.pair[2]);
+	bed.pairs++;
+	for (int n = 0; n < 100; n++)
+		for (int side = 0; side < 2; side++) {
+			put(2, side, 100, 0);
+			serve();
+			get(2, side, BUFFER);
+		}
+	assert_false(on_link(&bed.pair[2].side[0]));
+	for (int i = 0; i < 3; i++)
+		put(i, 0, 50000, 0);
+	all_arrived();
+	close_all();
+	pass(3);
+}
+
+/* The engine believes the peer's keys; the device does not. */
+static void a_wrong_key_ends_the_link(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *stream;
+
+	(void)state;
+	make_bed(&config, 0);
+	add_pair();
+	add_pair();
+	stream = stream_of(&bed.pair[0].side[0]);
+	stream_spoil_key(stream);
+	put(0, 0, 100, 0);
+	for (int n = 0; n < 10; n++) {
+		shunt_group_poll_fully(engines[0]);
+		shunt_group_poll_fully(engines[1]);
+		serve();
+	}
+	for (int i = 0; i < 2; i++)
+		assert_false(stream_sends_on_link(stream_of(&bed.pair[1].side[i])));
+	assert_int_equal(put(1, 0, 100, 0), 100);
+	while (bed.received[1][0] < bed.sent[1][0])
+		get(1, 0, BUFFER);
+	close_all();
+}
+
+/* --- pages that nobody may touch (XR-36) --- */
+
+/* The kernel says it without a fault. */
+static bool may_read(const void *at)
+{
+	int ends[2];
+	ssize_t taken;
+
+	assert_int_equal(pipe(ends), 0);
+	taken = write(ends[1], at, 1);
+	close(ends[0]);
+	close(ends[1]);
+	return taken == 1;
+}
+
+/* Of a mapping, and the bytes on both sides. */
+static void is_alone(const void *at, uint64_t bytes)
+{
+	const char *from = at;
+
+	assert_true(may_read(from));
+	assert_true(may_read(from + bytes - 1));
+	assert_false(may_read(from - 1));
+	assert_false(may_read(from + bytes));
+}
+
+static void nothing_lies_beside_a_segment(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_bed(&config, 1);
+	for (int i = 0; i < 2; i++) {
+		const struct shunt_arena_memory *memory = &arena_of(i)->memory;
+		struct soft_qp *qp = container_of(bed.lane[i]->qp, struct soft_qp, ibv);
+
+		is_alone(memory->base, memory->reserved);	/* queues, control lines, rings */
+		is_alone(qp->pd->segment, qp->pd->arena_offset - shunt_guard_page());
+		assert_false(may_read(qp->pd->segment + qp->pd->bytes));
+		is_alone(qp->peer->base, qp->peer->bytes);
+	}
+	put(0, 0, 1000, 0);
+	all_arrived();
+	close_all();
+}
+
+/* --- rings that are idle --- */
+
+static struct shunt_stream *sender(void)
+{
+	return stream_of(&bed.pair[0].side[0]);
+}
+
+static struct shunt_stream *reader(void)
+{
+	return stream_of(&bed.pair[0].side[1]);
+}
+
+/* Pages of rings that are backed by memory. */
+static size_t resident(int i)
+{
+	struct shunt_arena *arena = arena_of(i);
+	size_t page = sysconf(_SC_PAGESIZE), pages = (arena->memory.bytes - arena->memory.reserved) / page, n = 0;
+	unsigned char *map = malloc(pages);
+
+	assert_int_equal(mincore(arena->memory.base + arena->memory.reserved, pages * page, map), 0);
+	for (size_t k = 0; k < pages; k++)
+		n += map[k] & 1;
+	free(map);
+	return n;
+}
+
+/* Sends more than the reader takes until the ring is as large as that. */
+static void grow_to(uint32_t bytes)
+{
+	for (int n = 0; stream_memory(reader(), STREAM_RING) < bytes; n++) {
+		assert_true(n < 1000);
+		while (!stream_waits_for_room(sender()) && put(0, 0, BUFFER, 0))
+			;
+		serve();
+		put(0, 0, 1, 0);
+		all_arrived();
+	}
+	assert_int_equal(stream_memory(reader(), STREAM_RING), bytes);
+	assert_int_equal(stream_memory(sender(), STREAM_PEER_RING), bytes);
+}
+
+static void make_pair_of(uint32_t ring_bytes)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	make_bed(&config, 0);
+	add_pair();
+	grow_to(ring_bytes);
+}
+
+static void transfer(uint64_t bytes)
+{
+	uint64_t end = bed.sent[0][0] + bytes;
+
+	while (bed.sent[0][0] < end) {
+		uint64_t left = end - bed.sent[0][0];
+
+		if (!put(0, 0, left < BUFFER ? left : BUFFER, 0)) {
+			serve();
+			get(0, 0, BUFFER);
+		}
+	}
+	all_arrived();
+}
+
+static void end_pair(void)
+{
+	all_arrived();
+	close_all();
+	pass(3);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(blocks(i), 0);
+		assert_int_equal(resident(i), 0);
+	}
+	assert_int_equal(atomic_load(&engines[0]->distrusted) + atomic_load(&engines[1]->distrusted), 0);
+}
+
+/* Neither program calls anything meanwhile. */
+static void an_idle_ring_shrinks(void **state)
+{
+	(void)state;
+	make_pair_of(4 * M);
+	for (int round = 1; round <= 3; round++) {
+		assert_in_range(blocks(1), 1, 2);	/* a busy machine has let the former ring's go */
+		transfer(5 * M);
+		assert_true(resident(1) >= 1024);
+		pass(4);
+		assert_int_equal(stream_memory(reader(), STREAM_RING), 4 * M);
+		pass(6);
+		assert_int_equal(stream_memory(reader(), STREAM_RING), 16 << 10);
+		assert_int_equal(stream_memory(sender(), STREAM_PEER_RING), 16 << 10);
+		assert_int_equal(blocks(1), 1);
+		assert_true(resident(1) <= 8);
+		assert_int_equal(counted(1, "rings_shrunk"), round);
+		assert_false(shunt_task_waits(&engines[1]->service->tasks.trim));
+		assert_int_equal(put(0, 0, 1000, 0), 1000);
+		all_arrived();
+		transfer(20 * M);
+		grow_to(4 * M);
+	}
+	end_pair();
+}
+
+/* A ring stays for bytes that come, or that have not been read. */
+static void a_ring_in_use_stays(void **state)
+{
+	(void)state;
+	make_pair_of(256 << 10);
+	for (int n = 0; n < 20; n++) {
+		pass(1);
+		put(0, 0, 1, 0);
+		get(0, 0, 1);
+	}
+	put(0, 0, 1, 0);
+	pass(20);
+	assert_int_equal(stream_memory(reader(), STREAM_RING), 256 << 10);
+	assert_int_equal(counted(1, "rings_shrunk"), 0);
+	get(0, 0, 1);
+	pass(10);
+	assert_int_equal(stream_memory(reader(), STREAM_RING), 16 << 10);
+	end_pair();
+}
+
+/* The reader has offered a small ring; the sender's service thread has not heard of it. */
+static void offer_small(void)
+{
+	uint64_t before = counted(1, "rings_shrunk");
+
+	for (int n = 0; counted(1, "rings_shrunk") == before; n++) {
+		assert_true(n < 20);
+		pair_skew += SECOND;
+		serve_one(1);
+	}
+	assert_int_equal(stream_memory(reader(), STREAM_OFFERED_RING), 16 << 10);
+	assert_false(stream_has_offer(sender()));
+}
+
+/* Bytes that are staged go where their place is; the ring is changed behind them, by a send or without one. */
+static void a_sender_with_staged_bytes(void **state)
+{
+	(void)state;
+	for (int sends = 0; sends < 2; sends++) {
+		make_pair_of(4 * M);
+		offer_small();
+		assert_int_equal(put(0, 0, 100, MSG_MORE), 100);
+		serve_one(0);
+		assert_true(stream_has_offer(sender()));
+		assert_int_equal(stream_memory(sender(), STREAM_PEER_RING), 4 * M);
+		if (sends)
+			put(0, 0, 5000, 0);	/* goes behind what is staged */
+		if (sends)
+			assert_int_equal(put(0, 0, 5000, 0), 5000);
+		pass(3);
+		assert_false(stream_has_offer(sender()));
+		assert_int_equal(stream_memory(sender(), STREAM_PEER_RING), 16 << 10);
+		all_arrived();
+		assert_int_equal(stream_memory(reader(), STREAM_RING), 16 << 10);
+		transfer(8 * M);
+		end_pair();
+	}
+}
+
+/* The sender fills the ring, and asks for a larger one, before it hears of the smaller. */
+static void a_send_before_the_offer_is_heard(void **state)
+{
+	(void)state;
+	make_pair_of(256 << 10);
+	offer_small();
+	while (!stream_waits_for_room(sender()))
+		put(0, 0, BUFFER, 0);
+	assert_true(stream_wants_ring(sender()));
+	serve_one(0);
+	assert_int_equal(stream_memory(sender(), STREAM_PEER_RING), 16 << 10);
+	assert_int_equal(put(0, 0, 1000, 0), 1000);
+	serve_one(1);
+	assert_true(stream_ring_is_wanted(reader()));
+	assert_int_equal(stream_memory(reader(), STREAM_RING), 256 << 10);
+	all_arrived();
+	assert_true(stream_memory(reader(), STREAM_RING) >= 16 << 10);
+	transfer(20 * M);
+	grow_to(4 * M);
+	end_pair();
+}
+
+/* A send takes the small ring itself; what was sent before it is read from the large one. */
+static void a_send_after_the_offer_is_heard(void **state)
+{
+	(void)state;
+	make_pair_of(4 * M);
+	offer_small();
+	for (int n = 0; n < 30; n++)
+		assert_int_equal(put(0, 0, BUFFER, 0), BUFFER);
+	serve_one(0);
+	while (put(0, 0, 1000, 0))
+		;
+	assert_int_equal(stream_memory(sender(), STREAM_PEER_RING), 16 << 10);
+	assert_int_equal(stream_memory(reader(), STREAM_RING), 4 * M);
+	assert_true(bed.sent[0][0] - bed.received[0][0] > 30 * BUFFER);
+	all_arrived();
+	transfer(20 * M);
+	end_pair();
+}
+
+/* Either end closes while the offer is under way, or has been used and not been seen. */
+static void the_end_during_an_offer(void **state)
+{
+	(void)state;
+	for (int heard = 0; heard < 2; heard++) {
+		for (int first = 0; first < 2; first++) {
+			make_pair_of(4 * M);
+			offer_small();
+			if (heard)
+				serve_one(0);
+			all_arrived();
+			close_side(&bed.pair[0].side[first]);
+			if (first)
+				shunt_group_poll_fully(engines[0]);
+			serve_one(!first);
+			close_side(&bed.pair[0].side[!first]);
+			bed.pairs = 0;
+			for (int i = 0; i < 2; i++)
+				shunt_group_poll_fully(engines[i]);
+			pass(3);
+			end_pair();
+		}
+	}
+}
+
+/* Bytes beyond the ring take memory of the sender as long as the reader leaves them unread. */
+static void what_nobody_reads_is_kept(void **state)
+{
+	const uint64_t all = 6 * M;
+
+	(void)state;
+	make_pair_of(256 << 10);
+	for (int round = 0; round < 2; round++) {
+		uint64_t from = bed.sent[0][0];
+
+		while (bed.sent[0][0] < from + all && put(0, 0, 50000, 0) > 0)
+			;
+		assert_true(bed.sent[0][0] - from >= all);
+		assert_true(stream_memory(sender(), STREAM_STAGE) >= all - 4 * M);
+		pass(2);
+		assert_int_not_equal(stream_memory(sender(), STREAM_STAGE), 0);	/* it is in use */
+		all_arrived();
+		pass(2);
+		assert_int_equal(stream_memory(sender(), STREAM_STAGE), 0);
+		pass(20);
+	}
+	assert_false(shunt_task_waits(&engines[0]->service->tasks.trim));
+	end_pair();
+}
+
+/* A peer that offers what it does not have, or again before the first was used. */
+static void offers_that_are_none(void **state)
+{
+	(void)state;
+	for (int what = 0; what < 5; what++) {
+		struct shunt_place place = { .ring_offset = 8 * M, .ring_bytes = 16 << 10 };
+		struct shunt_stream *stream;
+
+		make_pair_of(256 << 10);
+		stream = stream_of(&bed.pair[0].side[0]);
+		place.stream = stream->peer_id + (what == 4);
+		if (what == 0)
+			place.ring_offset = stream_link(stream)->peer_arena_bytes;
+		if (what == 1)
+			place.ring_bytes = 24 << 10;
+		if (what == 2)
+			place.ring_bytes = 2 << 10;
+		if (what == 3) {
+			put(0, 0, 1, MSG_MORE);
+			shunt_rings_shrink(stream_link(stream), stream, &place);
+			assert_int_equal(engines[0]->distrusted, 0);
+		}
+		shunt_rings_shrink(stream_link(stream), stream, &place);
+		assert_int_equal(engines[0]->distrusted, 1);
+		serve();
+		close_all();
+	}
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(regions_follow_the_streams),
+		cmocka_unit_test(blocks_in_use_stay),
+		cmocka_unit_test(no_more_regions),
+		cmocka_unit_test(a_wrong_key_ends_the_link),
+		cmocka_unit_test(nothing_lies_beside_a_segment),
+		cmocka_unit_test(an_idle_ring_shrinks),
+		cmocka_unit_test(a_ring_in_use_stays),
+		cmocka_unit_test(a_sender_with_staged_bytes),
+		cmocka_unit_test(a_send_before_the_offer_is_heard),
+		cmocka_unit_test(a_send_after_the_offer_is_heard),
+		cmocka_unit_test(the_end_during_an_offer),
+		cmocka_unit_test(what_nobody_reads_is_kept),
+		cmocka_unit_test(offers_that_are_none),
+		cmocka_unit_test(an_end_that_cannot_leave_keeps_its_bytes),
+		cmocka_unit_test(a_hand_over_is_not_given_back),
+		cmocka_unit_test(a_retirement_does_not_wait_for_the_reader),
+		cmocka_unit_test(room_that_was_told_of_is_there),
+		cmocka_unit_test(a_held_lane_does_not_close_a_wide_stage),
+		cmocka_unit_test(a_reset_drops_the_rest),
+		cmocka_unit_test(a_sender_that_resets_drops_the_rest),
+		cmocka_unit_test(the_wait_for_a_fetch_ends),
+		cmocka_unit_test(without_memory_a_sender_waits),
+	};
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	shunt_log_set_level(SHUNT_LOG_NONE);
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A sender's stage takes bytes beyond its peer's ring (overflow.h): they must arrive, and the
+ * sender must hear of room.
+ */
+#include "tests/engine/bed.h"
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include "core/device/soft/soft.h"
+#include "core/lane/send_buffer.h"
+#include "core/service.h"
+#include "core/stream/ready.h"
+#include "core/stream/retire.h"
+
+#define RING 16384
+#define MS 1000000ull
+
+static struct shunt_stream *sender;
+
+/* A pair on the link, whose rings do not grow. */
+static void make_full_pair(struct shunt_config *config)
+{
+	config->ring_min = config->ring_max = RING;
+	make_bed(config, 1);
+	sender = stream_of(&bed.pair[0].side[0]);
+}
+
+static void fill(void)
+{
+	while (put(0, 0, BUFFER, 0))
+		;
+}
+
+/* The reader has given no credit for so long that the stage takes more. */
+static void lose_patience(void)
+{
+	for (int i = 0; i < 2; i++) {
+		shunt_service_step(engines[0], 0);
+		pair_skew += 20 * MS;
+	}
+	shunt_service_step(engines[0], 0);
+}
+
+static void nobody_was_wrong(void)
+{
+	assert_int_equal(atomic_load(&engines[0]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[1]->distrusted), 0);
+}
+
+/*
+ * shutdown() when the direction cannot leave the link ends the kernel's socket: close() must not
+ * send bytes on that.
+ */
+void an_end_that_cannot_leave_keeps_its_bytes(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	char byte;
+
+	(void)state;
+	make_full_pair(&config);
+	stream_want_link(sender, false);
+	put(0, 0, 1, 0);
+	all_arrived();
+	stream_want_link(sender, true);
+	fill();
+	lose_patience();
+	fill();
+	assert_true(stream_waits_for_room(sender));
+	assert_int_equal(stream_switches_unpassed(sender), 1);
+	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_WR), 0);
+	assert_true(stream_sends_on_link(sender));
+	while (stream_switches_unpassed(sender)) {
+		get(0, 0, 100);
+		turn();
+	}
+	assert_true(stream_waits_for_room(sender));
+	close_side(&side[0]);
+	while (bed.received[0][0] < bed.sent[0][0]) {
+		assert_true(get(0, 0, BUFFER) > 0);
+		turn();
+	}
+	assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), 0);
+	close_side(&side[1]);
+	leave_closed_bed();
+	nobody_was_wrong();
+}
+
+/* The reader gets all that was sent, and neither end has distrusted the other. */
+static void read_all_and_leave(void)
+{
+	while (bed.received[0][0] < bed.sent[0][0]) {
+		turn();
+		get(0, 0, BUFFER);
+	}
+	leave_bed();
+	nobody_was_wrong();
+}
+
+/* Another thread holds the lane all the time, as where its window is full: a wide stage takes bytes all the same. */
+void a_held_lane_does_not_close_a_wide_stage(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_full_pair(&config);
+	fill();
+	lose_patience();
+	assert_int_equal(put(0, 0, 100, 0), 100);
+	shunt_lock_take(&bed.lane[0]->lock);
+	assert_true(shunt_ready_user(sender) & EPOLLOUT);
+	assert_int_equal(put(0, 0, 100, 0), 100);
+	shunt_lock_leave(&bed.lane[0]->lock);
+	read_all_and_leave();
+}
+
+/* A sender has been told of room beyond the ring. It sends when the reader has taken a little: not enough for the ring. */
+void room_that_was_told_of_is_there(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_full_pair(&config);
+	fill();
+	lose_patience();
+	assert_int_equal(put(0, 0, BUFFER, 0), BUFFER);
+	assert_true(shunt_ready_user(sender) & EPOLLOUT);
+	get(0, 0, RING * 3 / 4);
+	shunt_group_poll(engines[0]);
+	assert_false(stream_stage_is_open(sender));
+	assert_int_equal(stream_room(sender), 0);
+	assert_int_equal(put(0, 0, 1, 0), 1);
+	read_all_and_leave();
+}
+
+/* The peer asks for the direction while its rest is TCP's already: nothing comes twice. */
+void a_hand_over_is_not_given_back(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_full_pair(&config);
+	fill();
+	lose_patience();
+	fill();
+	stream_want_link(sender, false);
+	put(0, 0, 1, 0);
+	assert_false(stream_sends_on_link(sender));
+	assert_true(stream_offset(sender, STREAM_SENT) > stream_offset(sender, STREAM_HANDED_BACK));
+	assert_int_equal(stream_switches_unpassed(sender), 1);
+	shunt_retire_begin(engines[1], stream_of(&bed.pair[0].side[1]), SHUNT_REASON_PASSED);
+	while (stream_asked(sender) == SHUNT_NOT_ASKED)
+		turn();
+	assert_int_equal(stream_asked(sender), SHUNT_DECLINED);
+	read_all_and_leave();
+}
+
+/*
+ * A stream retires though its peer reads nothing, and has not even passed the UPGRADE: the
+ * HANDBACK does not wait behind bytes without room.
+ */
+void a_retirement_does_not_wait_for_the_reader(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	int bytes = 65536;	/* TCP takes all of that */
+
+	(void)state;
+	make_full_pair(&config);
+	assert_int_equal(setsockopt(bed.pair[0].side[0].fd, SOL_SOCKET, SO_SNDBUF, &bytes,
+				    sizeof(bytes)), 0);
+	stream_want_link(sender, false);
+	put(0, 0, 1, 0);
+	all_arrived();
+	put(0, 0, 1000, 0);	/* on TCP */
+	stream_want_link(sender, true);
+	fill();
+	lose_patience();
+	fill();
+	assert_true(stream_waits_for_room(sender));
+	assert_int_equal(stream_switches_unpassed(sender), 1);
+	shunt_retire_begin(engines[0], sender, SHUNT_REASON_PASSED);
+	for (int n = 0; n < 100 && !shunt_retire_complete(engines[0], sender); n++)
+		turn();
+	assert_int_equal(stream_state(sender), SHUNT_PLAIN);
+	read_all_and_leave();
+}
+
+/* A reader that resets the connection gets no end behind bytes that it has not got. */
+void a_reset_drops_the_rest(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+
+	(void)state;
+	for (int hands_back = 0; hands_back < 2; hands_back++) {
+		make_full_pair(&config);
+		fill();
+		lose_patience();
+		fill();
+		turn();
+		shunt_stream_shutdown(engines[1], side[1].fd, stream_of(&side[1]), SHUT_RDWR);
+		while (!stream_is_broken(sender))
+			turn();
+		assert_true(stream_waits_for_room(sender));
+		if (hands_back)
+			shunt_retire_begin(engines[0], sender, SHUNT_REASON_PASSED);
+		assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_WR), 0);
+		for (int n = 0; n < 5; n++)
+			turn();
+		nobody_was_wrong();
+		leave_bed();
+	}
+}
+
+/*
+ * A sender that answers data with a reset drops the rest, too. Its queue pair dies, and the peer
+ * asks for what is behind the ring: that is no lie.
+ */
+void a_sender_that_resets_drops_the_rest(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+
+	(void)state;
+	config.retain = 1;
+	make_full_pair(&config);
+	fill();
+	lose_patience();
+	fill();
+	assert_true(stream_waits_for_room(sender));
+	shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_RDWR);
+	assert_int_equal(put(0, 1, 100, 0), 100);
+	while (!stream_has_refused(sender))
+		turn();
+	turn();
+	assert_true(stream_is_posted(sender));
+	shunt_link_fail(bed.lane[0]->link, "the test");
+	for (int n = 0; n < 10; n++)
+		turn();
+	nobody_was_wrong();
+	leave_bed();
+}
+
+/*
+ * A device that is yet to fetch from the stage before keeps this one from growing; the sender is told when it has.
+ */
+void the_wait_for_a_fetch_ends(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct epoll_event event = { .events = EPOLLOUT | EPOLLET };
+	int set = epoll_create1(EPOLL_CLOEXEC), fd;
+
+	(void)state;
+	config.inline_bytes = 256;
+	make_full_pair(&config);
+	shunt_file_epoll(engines[0], set);
+	fd = bed.pair[0].side[0].fd;
+	assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_ADD, fd, &event), 0);
+	assert_int_equal(reported(set), EPOLLOUT);
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
+	fill();
+	assert_int_equal(stream_room(sender), 0);
+	assert_true(shunt_send_buffer_may_widen(sender));
+	shunt_lock_take(stream_sender_lock(sender));
+	shunt_lock_take(&stream_lane(sender)->lock);
+	assert_int_equal(shunt_send_buffer_widen(sender, 2 * SHUNT_SEND_BUFFER_BYTES), 0);
+	assert_int_equal(shunt_send_buffer_widen(sender, 4 * SHUNT_SEND_BUFFER_BYTES), -EBUSY);
+	shunt_lane_leave(stream_lane(sender));
+	shunt_lock_leave(stream_sender_lock(sender));
+	assert_false(shunt_send_buffer_may_widen(sender));
+	lose_patience();
+	assert_true(stream_stage_is_open(sender));
+	for (int n = 0; n < 10; n++) {	/* and is not told before */
+		turn();
+		assert_int_equal(reported(set), 0);
+	}
+	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
+	turn();
+	turn();
+	assert_int_equal(reported(set), EPOLLOUT);
+	assert_int_equal(put(0, 0, BUFFER, 0), BUFFER);
+	assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_DEL, fd, NULL), 0);
+	end_bed();
+}
+
+/*
+ * Where there is no memory for a wider stage the sender waits; it is not told of room that there
+ * is not.
+ */
+void without_memory_a_sender_waits(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_arena *arena;
+	const struct ibv_mr *mr;
+
+	(void)state;
+	config.inline_bytes = 256;
+	make_full_pair(&config);
+	put(0, 0, 1000, 0);	/* it has its usual one */
+	all_arrived();
+	arena = &stream_link(sender)->arena;
+	for (uint64_t size = shunt_arena_most(arena); size > SHUNT_SEND_BUFFER_BYTES; size /= 2)
+		while (shunt_arena_take(arena, (uint32_t)size, &mr) != UINT64_MAX)
+			;
+	fill();
+	for (int n = 0; n < 20; n++) {
+		lose_patience();
+		while (shunt_ready_user(sender) & EPOLLOUT)
+			assert_true(put(0, 0, 4000, 0) > 0);
+	}
+	assert_true(stream_waits_for_room(sender));
+	assert_int_equal(stream_memory(sender, STREAM_STAGE), SHUNT_SEND_BUFFER_BYTES);
+	end_bed();
+}

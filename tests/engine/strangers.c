@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: MIT */
+/* Strangers at a name of ours, which do not behave as peers. */
+#include "tests/engine/bed.h"
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include "core/device/soft/device.h"
+#include "core/peer/limits.h"
+#include "core/service.h"
+
+static int accepts;	/* that were tried in vain */
+static int shortage;	/* why; 0: they are not hindered */
+
+static int hooked_accept(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+	if (!shortage)
+		return accept4(fd, address, length, flags);
+	accepts++;
+	errno = shortage;
+	return -1;
+}
+
+static void hook_accepts(int error)
+{
+	static struct shunt_sys sys;
+
+	if (engines[1]->sys != &sys) {
+		sys = *engines[1]->sys;
+		sys.accept4 = hooked_accept;
+		engines[1]->sys = &sys;
+	}
+	shortage = error;
+	accepts = 0;
+}
+
+/* A stranger at the rendezvous of the accepting end. */
+static int come(void)
+{
+	const struct shunt_name *name = &engines[1]->rendezvous->name;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	memcpy(address.sun_path, name->text, name->length);
+	assert_int_equal(engines[1]->sys->connect(fd, (struct sockaddr *)&address,
+						  (socklen_t)(offsetof(struct sockaddr_un, sun_path) + name->length)), 0);
+	return fd;
+}
+
+static int links_of(int engine)
+{
+	int count = 0;
+
+	for (struct shunt_link *link = engines[engine]->service->links; link; link = link->next)
+		count++;
+	return count;
+}
+
+static void step_often(void)
+{
+	for (int i = 0; i < 100; i++)
+		shunt_service_step(engines[1], 0);
+}
+
+/* It is tried again now and then, not all the time; and then whoever has waited is let in. */
+void without_descriptors_the_service_rests(void **state)
+{
+	static const int errors[] = { EMFILE, ENFILE, ENOMEM };
+	struct shunt_config config = small_config(HYBRID);
+	int stranger, before;
+
+	(void)state;
+	make_bed(&config, 1);
+	before = links_of(1);
+	for (int i = 0; i < 3; i++) {
+		hook_accepts(errors[i]);
+		stranger = come();
+		step_often();
+		assert_int_equal(accepts, 1);
+		pair_skew += 100000000;
+		step_often();
+		assert_int_equal(accepts, 2);
+		hook_accepts(0);
+		pair_skew += 100000000;
+		step_often();
+		assert_int_equal(links_of(1), before + 1);
+		close(stranger);
+		step_often();
+		assert_int_equal(links_of(1), before);
+	}
+	end_bed();
+}
+
+/* Links of the other engine, which is the same process, count too. */
+void a_process_has_so_many_links(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	int strangers[SHUNT_LINKS_PER_PROCESS + 8];
+
+	(void)state;
+	config.log_level = 0;
+	make_bed(&config, 1);
+	for (size_t i = 0; i < sizeof(strangers) / sizeof(*strangers); i++) {
+		strangers[i] = come();
+		shunt_service_step(engines[1], 0);
+	}
+	assert_int_equal(links_of(1), SHUNT_LINKS_PER_PROCESS);
+	for (size_t i = 0; i < sizeof(strangers) / sizeof(*strangers); i++)
+		close(strangers[i]);
+	step_often();
+	assert_int_equal(links_of(1), 1);
+	put(0, 0, 1000, 0);
+	end_bed();
+}
+
+void who_says_nothing_is_hung_up_on(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	int stranger;
+	struct shunt_message knock;
+
+	(void)state;
+	make_bed(&config, 1);
+	stranger = come();
+	step_often();
+	assert_int_equal(links_of(1), 2);
+	assert_int_equal(recv(stranger, &knock, sizeof(knock), MSG_DONTWAIT), sizeof(knock));
+	assert_int_equal(knock.type, SHUNT_MSG_KNOCK);
+	pair_skew += SHUNT_HELLO_NS - 100000000;
+	step_often();
+	assert_int_equal(links_of(1), 2);
+	pair_skew += 200000000;
+	step_often();
+	assert_int_equal(links_of(1), 1);
+	assert_int_equal(recv(stranger, &knock, sizeof(knock), MSG_DONTWAIT), 0);
+	close(stranger);
+	end_bed();
+}
+
+/* Neither HELLO, nor what a peer can read of the segment before the arena, says where the arena lies. */
+void a_peer_is_told_no_address(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_bed(&config, 1);
+	for (int side = 0; side < 2; side++) {
+		struct soft_qp *qp = container_of(bed.lane[side]->qp, struct soft_qp, ibv);
+		struct soft_pd *theirs = container_of(bed.lane[!side]->link->pd, struct soft_pd, ibv);
+		uint64_t from = (uintptr_t)theirs->segment, word;
+
+		assert_int_equal(bed.lane[side]->link->peer_arena, 0);
+		for (uint64_t at = 0; at + sizeof(word) <= theirs->arena_offset; at += sizeof(word)) {
+			memcpy(&word, qp->peer->base + at, sizeof(word));
+			assert_false(word >= from && word < from + theirs->bytes);
+		}
+	}
+	put(0, 0, 1000, 0);
+	end_bed();
+}
