@@ -71,7 +71,8 @@ void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const
 		note_dialled(stream, address, length);
 		shunt_file_candidate(engine, stream, SHUNT_CONNECTOR);
 	} else if (atomic_load(&stream->state) == SHUNT_CANDIDATE) {
-		atomic_store(&stream->rx.told, false);	/* how a former attempt ended */
+		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD,
+				0); /* how a former attempt ended */
 	}
 }
 

@@ -77,20 +77,20 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 		"%s  tx: flip %" PRId64 " upgrade %" PRIu64 " handback %" PRIu64
 		" shut %d dead %d end_fd %d"
 		" resend %zu of %zu on %d awaited %d pin %p\n",
-		prefix, (int64_t)tx->flip_at, tx->upgrade_at, tx->handback_at, tx->shut, tx->dead,
-		tx->end_fd, tx->resend_done, tx->resend_bytes, stream->resend_fd, stream->awaited,
-		(void *)tx->pin);
+		prefix, (int64_t)tx->flip_at, tx->upgrade_at, tx->handback_at,
+		shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE),
+		shunt_end_has(&stream->end, SHUNT_END_BROKEN), tx->end_fd, tx->resend_done,
+		tx->resend_bytes, stream->resend_fd, stream->awaited, (void *)tx->pin);
 	fprintf(file,
 		"%s  rx: track %d head %" PRIu64 " tail %" PRIu64 " boundary %" PRId64
 		" second %" PRId64 " retired %d fin %" PRId64 " credited %" PRIu64 "\n",
 		prefix, rx->track, rx->head, rx->tail, (int64_t)rx->boundary, (int64_t)rx->second,
-		rx->retired, (int64_t)rx->fin, rx->credited);
+		rx->retired, (int64_t)stream->end.fin, rx->credited);
 	fprintf(file,
 		"%s  rx: ring %u from %" PRIu64 " next %u from %" PRId64
-		" link_open %d eof %d reset %d final %d proof %d proof_fd %d told %d\n",
+		" link_open %d end %" PRIx64 " final %d proof %d proof_fd %d\n",
 		prefix, rx->ring_bytes, rx->ring_from, rx->next_bytes, (int64_t)rx->next_from,
-		rx->link_open, rx->tcp_eof, rx->reset, rx->final, rx->proof, rx->proof_fd,
-		rx->told);
+		rx->link_open, stream->end.word, rx->final, rx->proof, rx->proof_fd);
 }
 
 /* --- the switch between the two tracks --- */
@@ -320,7 +320,7 @@ void stream_make(struct shunt_stream *stream, struct shunt_lane *lane, bool rece
 	stream->fd = 3;
 	stream->tx.track = SHUNT_LINK;
 	stream->rx.track = receives_on_link ? SHUNT_LINK : SHUNT_TCP;
-	stream->rx.fin = stream->rx.boundary = stream->rx.next_from = stream->rx.nonce_at =
+	stream->end.fin = stream->rx.boundary = stream->rx.next_from = stream->rx.nonce_at =
 		SHUNT_NEVER;
 }
 
@@ -350,17 +350,17 @@ bool stream_keeps_end(const struct shunt_stream *stream)
 
 bool stream_is_broken(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.dead);
+	return shunt_end_has(&stream->end, SHUNT_END_BROKEN);
 }
 
 int stream_error(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->rx.error);
+	return shunt_end_error(&stream->end);
 }
 
 bool stream_has_refused(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->rx.refused);
+	return shunt_end_has(&stream->end, SHUNT_END_REFUSED);
 }
 
 void stream_set_state(struct shunt_stream *stream, enum shunt_state state)

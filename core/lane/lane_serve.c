@@ -81,14 +81,16 @@ static bool may_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint3
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t bytes = atomic_load(&tx->staged) - atomic_load(&tx->posted);
 
-	return __builtin_expect(lane->late, 0) && work == SHUNT_WORK_DATA && shunt_lane_under_way(lane, stream) &&
-	       !atomic_load(&tx->shut) && bytes && bytes < lane->frag_bytes;
+	return __builtin_expect(lane->late, 0) && work == SHUNT_WORK_DATA &&
+	       shunt_lane_under_way(lane, stream) &&
+	       !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && bytes &&
+	       bytes < lane->frag_bytes;
 }
 
 /* Nobody will read what has no room: the peer has closed, or either end has reset the connection. */
 static bool is_unwanted(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->released) || atomic_load(&stream->tx.dead);
+	return atomic_load(&stream->released) || shunt_end_has(&stream->end, SHUNT_END_BROKEN);
 }
 
 /*

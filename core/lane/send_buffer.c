@@ -393,7 +393,7 @@ bool shunt_send_buffer_narrow(struct shunt_stream *stream)
 	}
 	shunt_lock_leave(&lane->lock);
 	shunt_lane_kick(lane);
-	return !empty && !atomic_load(&tx->dead);
+	return !empty && !shunt_end_has(&stream->end, SHUNT_END_BROKEN);
 }
 
 /* --- what lies in it --- */

@@ -73,9 +73,10 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	result = atomic_load(&stream->state) == SHUNT_CANDIDATE && stream->fd >= 0 ? 0 : -ENOTCONN;
-	if (stream->tx.shut && stream->rx.shut)
+	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) &&
+	    shunt_end_has(&stream->end, SHUNT_END_SHUT_READ))
 		result = -ENOTCONN;	/* the kernel knows how to refuse what still comes */
-	if (atomic_load(&stream->rx.told))
+	if (shunt_end_has(&stream->end, SHUNT_END_TOLD))
 		result = -ENOTCONN;	/* and has told how it ended, which a link would tell again */
 	if (stream->shared)
 		result = -EBUSY;	/* a fork's child may be using it by now */

@@ -21,17 +21,22 @@
 
 enum readiness { READY, BUSY, NEVER };
 
+#define ENDS                                                                                       \
+	(SHUNT_END_TCP_OVER | SHUNT_END_RESET | SHUNT_END_BROKEN | SHUNT_END_SHUT_READ |           \
+	 SHUNT_END_SHUT_WRITE)
+
 /* Both locks held. BUSY: the old link left bytes to read or send. */
 static enum readiness is_quiet(struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
 	const struct shunt_rx *rx = &stream->rx;
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || !rx->final || stream->fd < 0 || shunt_fork_slots_held(stream) ||
-	    stream->orphan || stream->dissolving || atomic_load(&tx->dead) || tx->shut || rx->shut || rx->tcp_eof ||
-	    atomic_load(&rx->reset) || atomic_load(&rx->error) || atomic_load(&rx->fin) != SHUNT_NEVER ||
-	    atomic_load(&stream->released) || atomic_load(&stream->releases) ||
-	    atomic_load(&stream->retiring) != SHUNT_STAYING || atomic_load(&stream->asked) != SHUNT_NOT_ASKED)
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !rx->final || stream->fd < 0 ||
+	    shunt_fork_slots_held(stream) || stream->orphan || stream->dissolving ||
+	    shunt_end_has(&stream->end, ENDS) || shunt_end_error(&stream->end) ||
+	    shunt_end_at(&stream->end) != SHUNT_NEVER || atomic_load(&stream->released) ||
+	    atomic_load(&stream->releases) || atomic_load(&stream->retiring) != SHUNT_STAYING ||
+	    atomic_load(&stream->asked) != SHUNT_NOT_ASKED)
 		return NEVER;
 	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD || atomic_load(&tx->halted) ||
 	    tx->track != SHUNT_TCP || rx->track != SHUNT_TCP ||
@@ -67,9 +72,10 @@ static enum readiness let_go(struct shunt_engine *engine, struct shunt_stream *s
 }
 
 /* Everything announced on the link has come, or is the kernel's to say. rx.lock held. */
-static bool is_certain(const struct shunt_rx *rx)
+static bool is_certain(const struct shunt_stream *stream)
 {
-	return !rx->doubtful && rx->owed <= atomic_load(&((struct shunt_rx *)rx)->head);
+	return !shunt_end_has(&stream->end, SHUNT_END_SUSPECT) &&
+	       stream->end.owed <= atomic_load(&stream->rx.head);
 }
 
 bool shunt_reconnect_let_go(struct shunt_stream *stream)
@@ -77,7 +83,7 @@ bool shunt_reconnect_let_go(struct shunt_stream *stream)
 	bool certain;
 
 	shunt_lock_take(&stream->rx.lock);
-	certain = is_certain(&stream->rx);
+	certain = is_certain(stream);
 	shunt_lock_leave(&stream->rx.lock);
 	return certain && let_go(stream->engine, stream) == READY;
 }

@@ -259,8 +259,9 @@ static bool gone(struct shunt_link *link, struct shunt_stream *stream, uint64_t 
 	struct shunt_rx *rx = &stream->rx;
 
 	return !link->peer_retains && atomic_load(&rx->proof) == SHUNT_PROVEN &&
-	       atomic_load(&stream->state) == SHUNT_LINKED && !atomic_load(&rx->reset) &&
-	       !atomic_load(&rx->retired) && sent > atomic_load(&rx->tail);
+	       atomic_load(&stream->state) == SHUNT_LINKED &&
+	       !shunt_end_has(&stream->end, SHUNT_END_RESET) && !atomic_load(&rx->retired) &&
+	       sent > atomic_load(&rx->tail);
 }
 
 static void on_resume(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
@@ -280,7 +281,9 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 	}
 	if (sound && !atomic_load(&stream->rx.retired) &&
 	    atomic_load(&stream->rx.proof) == SHUNT_PROVEN)
-		stream->rx.owed = message->resume.sent;	/* may not come, if the peer is killed while it sends it again */
+		stream->end.owed =
+			message->resume
+				.sent; /* may not come, if the peer is killed while it sends it again */
 	if (result || gone(link, stream, message->resume.sent))
 		shunt_loss_end(engine, stream, 0);
 	shunt_lock_leave(&tx->lock);

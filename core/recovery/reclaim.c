@@ -20,8 +20,9 @@ static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, str
 	struct shunt_rx *rx = &stream->rx;
 
 	return atomic_load(&stream->state) == SHUNT_LINKED && stream->link == link &&
-	       rx->ring_bytes > engine->config.ring_min && !rx->final && !atomic_load(&rx->retired) &&
-	       !atomic_load(&rx->reset) && atomic_load(&rx->fin) == SHUNT_NEVER && !atomic_load(&stream->released);
+	       rx->ring_bytes > engine->config.ring_min && !rx->final &&
+	       !atomic_load(&rx->retired) && !shunt_end_has(&stream->end, SHUNT_END_RESET) &&
+	       shunt_end_at(&stream->end) == SHUNT_NEVER && !atomic_load(&stream->released);
 }
 
 /* Nothing has come for long enough, all of it has been read, and nothing is being changed. rx.lock held. */

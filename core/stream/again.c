@@ -95,8 +95,9 @@ static bool settle(struct shunt_engine *engine, struct shunt_lane *lane)
  * A direction that overflow.c has handed over is not taken back: its callers refuse that, because
  * TCP has the bytes behind the ring's. There `posted` is beyond the ring, so it is -EPROTO here.
  */
-static int measure(const struct shunt_tx *tx, uint64_t from, size_t *bytes)
+static int measure(const struct shunt_stream *stream, uint64_t from, size_t *bytes)
 {
+	const struct shunt_tx *tx = &stream->tx;
 	uint64_t posted = atomic_load(&tx->posted), ring_from = atomic_load(&tx->ring_from);
 	uint64_t present = from > ring_from ? from : ring_from;	/* first in the present ring */
 
@@ -107,7 +108,7 @@ static int measure(const struct shunt_tx *tx, uint64_t from, size_t *bytes)
 	/* Of a direction that either end has reset, `posted` counts what was dropped and had no room. */
 	if (present - from > atomic_load(&tx->old_bytes) ||
 	    (posted > present && posted - present > atomic_load(&tx->ring_bytes)))
-		return atomic_load(&tx->dead) ? -ENODATA : -EPROTO;
+		return shunt_end_has(&stream->end, SHUNT_END_BROKEN) ? -ENODATA : -EPROTO;
 	*bytes = atomic_load(&tx->staged) - from;
 	return 0;
 }
@@ -126,11 +127,11 @@ int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stre
 	struct shunt_tx *tx = &stream->tx;
 	size_t bytes;
 	uint8_t *room;
-	int result = measure(tx, from, &bytes);
+	int result = measure(stream, from, &bytes);
 
 	if (result)
 		return result;
-	if (tx->shut && !tx->lingers && bytes)
+	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && !tx->lingers && bytes)
 		return -ENODATA;
 	if (from < atomic_load(&tx->posted) && !settle(engine, stream->lane))
 		return -ENODATA;

@@ -25,7 +25,8 @@ static void leave(struct shunt_stream *stream)
 /* lane.lock held, or nobody posts any more, or there is no descriptor that a poster could end. */
 static void end(struct shunt_stream *stream, int fd)
 {
-	if (!stream->rx.owes_reset)	/* that is the end then, behind what is unread */
+	if (!shunt_end_has(&stream->end,
+			   SHUNT_END_OWES_RESET)) /* that is the end then, behind what is unread */
 		stream->engine->sys->shutdown(fd, SHUT_WR);
 	leave(stream);
 }
@@ -41,7 +42,8 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 	/* Its bytes are the kernel's, or the end has been said before, or nobody wants to hear it. */
 	if (!atomic_load(&tx->lingers) &&
 	    ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed) && !atomic_load(&tx->halted)) ||
-	     tx->shut || atomic_load(&stream->released) || atomic_load(&stream->rx.reset)))
+	     shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_RESET) ||
+	     atomic_load(&stream->released)))
 		return false;
 	take_copy(stream, fd);
 	if (tx->end_fd < 0 && closing) {
@@ -103,7 +105,7 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 			shunt_tcp_backlog_await(stream->engine, stream);
 		return;
 	}
-	if (!tx->resend || stream->rx.owes_reset) {
+	if (!tx->resend || shunt_end_has(&stream->end, SHUNT_END_OWES_RESET)) {
 		end(stream, tx->end_fd >= 0 ? tx->end_fd : stream->fd);
 		return;
 	}

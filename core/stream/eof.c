@@ -19,8 +19,8 @@ bool shunt_stream_tcp_closed(struct shunt_stream *stream)
 /* The link has told of the end, and TCP was to bring bytes before it, which are not there. */
 static bool is_cut(struct shunt_stream *stream)
 {
-	struct shunt_rx *rx = &stream->rx;
-	uint64_t head = atomic_load(&rx->head), fin = atomic_load(&rx->fin);
+	const struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load(&rx->head), fin = shunt_end_at(&stream->end);
 	uint64_t from = rx->track == SHUNT_LINK ? head : atomic_load(&rx->boundary), tail = atomic_load(&rx->tail);
 	uint64_t ring = tail > from ? tail - from : 0;	/* NEVER: none that count */
 	int there = 0;
@@ -31,23 +31,21 @@ static bool is_cut(struct shunt_stream *stream)
 /* Reported once, on whichever way: the kernel has seen a reset of its own. */
 int shunt_stream_pop_error(struct shunt_stream *stream)
 {
-	int error = atomic_exchange(&stream->rx.error, 0), kernel = 0;
+	uint64_t before = shunt_end_learn(&stream->end, SHUNT_LEARN_ERROR_TOLD, 0);
+	int error = shunt_end_error_of(before), kernel = 0;
 	socklen_t length = sizeof(kernel);
 
 	if (error && stream->fd >= 0)
 		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &kernel, &length);
-	if (!error || atomic_exchange(&stream->rx.told, true))
+	if (!error || before & SHUNT_END_TOLD)
 		return 0;
 	return error == EPIPE && kernel && is_cut(stream) ? kernel : error;
 }
 
 void shunt_stream_was_reset(struct shunt_stream *stream, int error)
 {
-	if (error == EPIPE || atomic_load(&stream->rx.reset))
-		return;
-	atomic_store(&stream->rx.error, error);
-	atomic_store(&stream->rx.reset, true);
-	atomic_store(&stream->tx.dead, true);
+	if (error != EPIPE)
+		shunt_end_learn(&stream->end, SHUNT_LEARN_RESET, error);
 }
 
 /* The program is told that it is over: what the link may still bring is nothing any more. */
@@ -67,36 +65,30 @@ static void hear_no_more(struct shunt_stream *stream)
 /* Nothing to read: is that the end? On the link FIN says so, and comes behind all data. */
 ssize_t shunt_eof_reached(struct shunt_stream *stream)
 {
-	struct shunt_rx *rx = &stream->rx;
-	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
+	enum shunt_end_due due = shunt_end_due(&stream->end, head, stream->rx.track == SHUNT_LINK);
 	socklen_t length = sizeof(int);
 	int error;
 
-	if (rx->shut || atomic_load(&rx->fin) == head)
-		return 0;
-	if (atomic_load(&rx->reset) && (rx->track == SHUNT_LINK || rx->tcp_eof)) {
-		if (__builtin_expect(rx->owes_reset, 0) && stream->fd >= 0) {	/* what was unread before it has been read */
-			shunt_streams_reset_tcp(stream->engine, stream->fd);
-			stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);	/* ours is told */
-			rx->owes_reset = false;
-		}
-		hear_no_more(stream);
-		error = shunt_stream_pop_error(stream);
-		return -error;
+	if (due != SHUNT_END_ERROR)
+		return due == SHUNT_END_EOF ? 0 : -EAGAIN;
+	if (shunt_end_has(&stream->end, SHUNT_END_OWES_RESET) &&
+	    stream->fd >= 0) { /* what was unread before it has been read */
+		shunt_streams_reset_tcp(stream->engine, stream->fd);
+		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error,
+						&length); /* ours is told */
+		shunt_end_learn(&stream->end, SHUNT_LEARN_RESET_PAID, 0);
 	}
-	return -EAGAIN;
+	hear_no_more(stream);
+	return -shunt_stream_pop_error(stream);
 }
 
 /* Once, as a reset is told. */
 ssize_t shunt_eof_in_doubt(struct shunt_stream *stream, int fd)
 {
-	struct shunt_rx *rx = &stream->rx;
-
-	rx->doubtful = false;
-	if (rx->shut || atomic_load(&rx->reset) || atomic_exchange(&rx->told, true))
+	if (shunt_end_learn(&stream->end, SHUNT_LEARN_SUSPICION_TOLD, 0) &
+	    (SHUNT_END_SHUT_READ | SHUNT_END_RESET | SHUNT_END_TOLD))
 		return 0;
-	atomic_store(&rx->reset, true);
-	atomic_store(&stream->tx.dead, true);
 	shunt_streams_reset_tcp(stream->engine, fd);
 	return -ECONNRESET;
 }
@@ -111,8 +103,10 @@ ssize_t shunt_eof_in_doubt(struct shunt_stream *stream, int fd)
  */
 bool shunt_eof_counts(struct shunt_stream *stream)
 {
-	if ((atomic_load(&stream->rx.fin) != SHUNT_NEVER || atomic_load(&stream->rx.boundary) != SHUNT_NEVER ||
-	     atomic_load(&stream->rx.told)) && shunt_stream_tcp_closed(stream))
+	if ((shunt_end_at(&stream->end) != SHUNT_NEVER ||
+	     atomic_load(&stream->rx.boundary) != SHUNT_NEVER ||
+	     shunt_end_has(&stream->end, SHUNT_END_TOLD)) &&
+	    shunt_stream_tcp_closed(stream))
 		return true;
 	if (atomic_load(&stream->rx.proof) != SHUNT_PROVEN)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
@@ -129,7 +123,8 @@ static void end_here(struct shunt_stream *stream, uint64_t head)
 	struct shunt_group *group = &stream->engine->group;
 
 	shunt_lock_take(&group->lock);
-	atomic_store(&stream->rx.fin, head);
+	atomic_store(&stream->end.fin, head);
+	shunt_end_learn(&stream->end, SHUNT_LEARN_PROOF, 0); /* whatever FIN is on its way */
 	shunt_lock_leave(&group->lock);
 }
 
@@ -137,12 +132,13 @@ static void end_here(struct shunt_stream *stream, uint64_t head)
 ssize_t shunt_eof_of_tcp(struct shunt_stream *stream, int fd)
 {
 	const struct shunt_rx *rx = &stream->rx;
-	uint64_t head = atomic_load(&rx->head), fin = atomic_load(&rx->fin), boundary = atomic_load(&rx->boundary);
+	uint64_t head = atomic_load(&rx->head), fin = shunt_end_at(&stream->end),
+		 boundary = atomic_load(&rx->boundary);
 	bool missing = (fin != SHUNT_NEVER && fin > head) || (boundary != SHUNT_NEVER && boundary > head);
 
 	if (missing)
 		return shunt_eof_in_doubt(stream, fd);
-	if (atomic_load(&rx->told))
+	if (shunt_end_has(&stream->end, SHUNT_END_TOLD))
 		hear_no_more(stream);
 	else
 		end_here(stream, head);

@@ -25,10 +25,10 @@ static uint64_t ring_end(const struct shunt_rx *rx)
 /* The program has shut down both directions: data is answered by a reset (TCPABORTONDATA). */
 static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (!stream->tx.shut || atomic_load(&stream->state) != SHUNT_LINKED ||
-	    atomic_exchange(&stream->rx.refused, true))
+	if (!shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
+	    atomic_load(&stream->state) != SHUNT_LINKED ||
+	    shunt_end_learn(&stream->end, SHUNT_LEARN_REFUSAL, 0) & SHUNT_END_REFUSED)
 		return;
-	atomic_store(&stream->tx.dead, true);
 	shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_RESET);
 	shunt_roster_kick(engine, stream->lane);
 }
@@ -50,7 +50,7 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 
 	if (__builtin_expect(!rx->link_open, 0))
 		return "data for a direction that is on TCP";
-	if (__builtin_expect(rx->shut, 0))
+	if (__builtin_expect(shunt_end_has(&stream->end, SHUNT_END_SHUT_READ), 0))
 		refuse(engine, stream);
 	if (__builtin_expect(tail > rx->link_end, 0))
 		rx->link_end = ring_end(rx);	/* the reader writes `head` with each receive: a look at it is dear */
@@ -154,16 +154,16 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	/* It has overtaken the answer to our RETIRE: what is missing, and the end again, come over TCP. */
 	if (rx->link_open && at > least && atomic_load(&stream->retiring) == SHUNT_RETIRING)
 		return NULL;
-	if (at == atomic_load(&rx->fin))
+	if (at == atomic_load(&stream->end.fin))
 		return NULL; /* the program has read TCP's end (shunt_eof_of_tcp) */
-	if (atomic_load(&rx->fin) != SHUNT_NEVER || at < least ||
+	if (atomic_load(&stream->end.fin) != SHUNT_NEVER || at < least ||
 	    (rx->link_open && at != least))
 		return "an end of stream out of turn";
-	if (atomic_load(&rx->proof) != SHUNT_PROVEN) {
-		atomic_store(&rx->early_fin, at);
+	if (atomic_load(&rx->proof) != SHUNT_PROVEN)
+		shunt_end_learn(&stream->end, SHUNT_LEARN_EARLY_FIN, 0);
+	atomic_store(&stream->end.fin, at);
+	if (atomic_load(&rx->proof) != SHUNT_PROVEN)
 		return NULL;
-	}
-	atomic_store(&rx->fin, at);
 	/* The kernel may be asked for more now: ready.c. */
 	shunt_group_notify(engine, stream,
 			   EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
@@ -173,14 +173,10 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 /* tcp_reset(): EPIPE for who has seen the other side's end, ECONNRESET for who has not. */
 void shunt_inbound_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_rx *rx = &stream->rx;
-
-	if (atomic_load(&rx->proof) != SHUNT_PROVEN)
+	if (atomic_load(&stream->rx.proof) != SHUNT_PROVEN)
 		return;	/* the kernel says it, too */
-	if (!atomic_load(&rx->reset))
-		atomic_store(&rx->error, atomic_load(&rx->fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
-	atomic_store(&rx->reset, true);
-	atomic_store(&stream->tx.dead, true);
+	shunt_end_learn(&stream->end, SHUNT_LEARN_RESET,
+			shunt_end_at(&stream->end) == SHUNT_NEVER ? ECONNRESET : EPIPE);
 	go_on(engine, stream);
 	shunt_group_notify(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 }
@@ -290,8 +286,10 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		}
 		go_on(engine, stream);
 		/* Behind a reset all has been told. */
-		shunt_group_notify(engine, stream,
-				   SHUNT_READY_RELEASED | (atomic_load(&stream->rx.reset) ? 0 : EPOLLOUT));
+		shunt_group_notify(
+			engine, stream,
+			SHUNT_READY_RELEASED |
+				(shunt_end_has(&stream->end, SHUNT_END_RESET) ? 0 : EPOLLOUT));
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
 		return NULL;
 	default:

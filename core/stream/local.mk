@@ -6,6 +6,7 @@ stream_sources = \
 	core/stream/decision.c core/stream/decision.h \
 	core/stream/deferred_fin.c core/stream/deferred_fin.h \
 	core/stream/delivered.c core/stream/delivered.h \
+	core/stream/end.c core/stream/end.h \
 	core/stream/eof.c core/stream/eof.h \
 	core/stream/gather.c core/stream/gather.h \
 	core/stream/inbound.c core/stream/inbound.h \

@@ -72,12 +72,13 @@ bool shunt_loss_of_theirs(struct shunt_stream *stream)
 
 	if (atomic_load(&rx->retired))
 		return false;
-	if (atomic_load(&stream->link->distrusted) && rx->link_open && atomic_load(&rx->fin) == SHUNT_NEVER)
+	if (atomic_load(&stream->link->distrusted) && rx->link_open &&
+	    shunt_end_at(&stream->end) == SHUNT_NEVER)
 		return true;	/* what came behind the message that was not believed has been dropped */
 	if (atomic_load(&stream->link->distrusted) && atomic_load(&stream->retiring) == SHUNT_RETIRING)
 		return true;	/* which of the two tracks has what is unread is not known */
 	if (!peers_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
-		return rx->link_open && atomic_load(&rx->fin) == SHUNT_NEVER;
+		return rx->link_open && shunt_end_at(&stream->end) == SHUNT_NEVER;
 	return accepted > tail;
 }
 
@@ -101,18 +102,17 @@ void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, in
 	struct shunt_rx *rx = &stream->rx;
 
 	if (!error)
-		error = atomic_load(&rx->fin) == SHUNT_NEVER ? ECONNRESET : EPIPE;
-	atomic_store(&rx->error, error);
-	atomic_store(&rx->reset, true);
-	atomic_store(&stream->tx.dead, true);
-	if (stream->fd >= 0 && rx->track == SHUNT_TCP && !rx->tcp_eof && has_unread(stream)) {
+		error = shunt_end_at(&stream->end) == SHUNT_NEVER ? ECONNRESET : EPIPE;
+	shunt_end_learn(&stream->end, SHUNT_LEARN_LOSS, error);
+	if (stream->fd >= 0 && rx->track == SHUNT_TCP &&
+	    !shunt_end_has(&stream->end, SHUNT_END_TCP_OVER) && has_unread(stream)) {
 		engine->sys->shutdown(stream->fd, SHUT_RD);	/* a reset would take it away: rx.c does that behind it */
-		rx->owes_reset = true;
+		shunt_end_learn(&stream->end, SHUNT_LEARN_RESET_OWED, 0);
 		return;
 	}
 	if (shunt_deferred_fin_fd(stream) >= 0)
 		shunt_streams_reset_tcp(engine, shunt_deferred_fin_fd(stream));
-	rx->tcp_eof = true;
+	shunt_end_learn(&stream->end, SHUNT_LEARN_EOF, 0);
 }
 
 /*
@@ -132,9 +132,9 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_proof_withdraw(stream);
 		proven = atomic_load(&rx->proof) == SHUNT_PROVEN;	/* else the link has brought nothing */
 		if (proven && atomic_load(&stream->link->distrusted) &&
-		    !atomic_load(&rx->retired) && atomic_load(&rx->fin) == SHUNT_NEVER)
-			rx->doubtful = true;
-		if (!atomic_load(&rx->reset) &&
+		    !atomic_load(&rx->retired) && shunt_end_at(&stream->end) == SHUNT_NEVER)
+			shunt_end_learn(&stream->end, SHUNT_LEARN_SUSPICION, 0);
+		if (!shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 		    (shunt_loss_of_ours(stream) || (proven && shunt_loss_of_theirs(stream))))
 			shunt_loss_end(engine, stream, stream->link->lost);
 		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)

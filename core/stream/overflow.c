@@ -204,11 +204,12 @@ static bool can_leave(struct shunt_stream *stream)
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || tx->track != SHUNT_LINK)
 		return false;
-	if (tx->shut || tx->resend)
+	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) || tx->resend)
 		return false;
 	if (shunt_lane_keeps(stream->lane) || stream->engine->config.soft_model[0])
 		return false;
-	if (atomic_load(&stream->released) || atomic_load(&tx->dead) || atomic_load(&tx->halted))
+	if (atomic_load(&stream->released) || shunt_end_has(&stream->end, SHUNT_END_BROKEN) ||
+	    atomic_load(&tx->halted))
 		return false;
 	return shunt_overflow_is_pending(tx) && atomic_load(&stream->asked) == SHUNT_NOT_ASKED;
 }

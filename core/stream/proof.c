@@ -109,7 +109,7 @@ static void move(struct shunt_stream *stream, enum shunt_proof to, uint64_t at)
 	atomic_store(&rx->nonce_at, at);
 	atomic_store(&rx->proof, to);
 	if (to == SHUNT_PROVEN)
-		atomic_store(&rx->fin, atomic_load(&rx->early_fin));
+		shunt_end_learn(&stream->end, SHUNT_LEARN_PROOF, 0);
 	shunt_lock_leave(&group->lock);
 	if (to == SHUNT_EXPECTED)
 		return;
@@ -140,9 +140,10 @@ static bool can_take_out(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	return !rx->shut && !rx->final && !atomic_load(&rx->retired) && !atomic_load(&rx->reset) &&
-	       !rx->tcp_eof && atomic_load(&stream->retiring) == SHUNT_STAYING &&
-	       !stream->dissolving;
+	return !shunt_end_has(&stream->end,
+			      SHUNT_END_SHUT_READ | SHUNT_END_RESET | SHUNT_END_TCP_OVER) &&
+	       !rx->final && !atomic_load(&rx->retired) &&
+	       atomic_load(&stream->retiring) == SHUNT_STAYING && !stream->dissolving;
 }
 
 void shunt_proof_place(struct shunt_link *link, struct shunt_stream *stream, uint64_t at)
@@ -201,7 +202,7 @@ static void cut_off(struct shunt_engine *engine, struct shunt_stream *stream, in
 
 	receive(engine, fd, part, bytes, 0);
 	stream->rx.aside += bytes;
-	stream->rx.doubtful = true;
+	shunt_end_learn(&stream->end, SHUNT_LEARN_SUSPICION, 0);
 	disprove(stream);
 }
 
@@ -239,11 +240,12 @@ void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 	got = receive(engine, fd, bytes, sizeof(bytes), MSG_PEEK);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (got == 0 && rx->shut && !peer_has_ended(engine, fd))
+	if (got == 0 && shunt_end_has(&stream->end, SHUNT_END_SHUT_READ) &&
+	    !peer_has_ended(engine, fd))
 		return;	/* it is the program that has */
 	if (got < 0) {
 		shunt_stream_was_reset(stream, errno);
-		rx->tcp_eof = true;	/* there is nothing before it */
+		shunt_end_learn(&stream->end, SHUNT_LEARN_EOF, 0); /* there is nothing before it */
 	}
 	if (got <= 0) {
 		disprove(stream);
@@ -286,7 +288,8 @@ void shunt_proof_leave(struct shunt_stream *stream)
 
 	if (atomic_load(&rx->proof) != SHUNT_EXPECTED)
 		return;
-	if (!shunt_proof_is_next(rx) || atomic_load(&rx->proof_fd) < 0 || atomic_load(&rx->reset))
+	if (!shunt_proof_is_next(rx) || atomic_load(&rx->proof_fd) < 0 ||
+	    shunt_end_has(&stream->end, SHUNT_END_RESET))
 		disprove(stream);	/* nobody will read what is before it, so nobody waits for it */
 }
 
@@ -296,7 +299,7 @@ bool shunt_proof_end_reading(struct shunt_stream *stream)
 
 	/* Else the kernel has been told before. */
 	rx->end_reading = shunt_proof_is_next(rx) && atomic_load(&rx->proof_fd) >= 0 &&
-			  (!rx->shut || rx->end_reading);
+			  (!shunt_end_has(&stream->end, SHUNT_END_SHUT_READ) || rx->end_reading);
 	return rx->end_reading;
 }
 
@@ -342,8 +345,9 @@ static bool can_write(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	return !tx->shut && !tx->resend && !atomic_load(&tx->dead) && !atomic_load(&tx->halted) &&
-	       !stream->rx.final && !atomic_load(&stream->released) && !stream->dissolving &&
+	return !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
+	       !tx->resend && !atomic_load(&tx->halted) && !stream->rx.final &&
+	       !atomic_load(&stream->released) && !stream->dissolving &&
 	       atomic_load(&stream->retiring) == SHUNT_STAYING &&
 	       atomic_load(&stream->asked) == SHUNT_NOT_ASKED;
 }
@@ -366,7 +370,7 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&tx->show) == SHUNT_PLACED && atomic_load(&stream->state) == SHUNT_LINKED &&
-	    !tx->shut) {
+	    !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE)) {
 		tx->resend = tx->nonce;	/* takes no memory that could be refused */
 		tx->resend_done = 0;
 		tx->resend_bytes = sizeof(tx->nonce);

@@ -25,34 +25,36 @@ static bool link_readable(const struct shunt_rx *rx, uint64_t least)
  * The receiver reads TCP until it has passed an announced upgrade, or nothing can come any more. Where it stands
  * at a switch, the next call passes it.
  */
-static bool reads_tcp(const struct shunt_rx *rx)
+static bool reads_tcp(const struct shunt_stream *stream)
 {
+	const struct shunt_rx *rx = &stream->rx;
 	bool turns = atomic_load(&rx->boundary) == atomic_load(&rx->head);
 
-	if (__builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) &&
-	    atomic_load(&rx->tcp_eof))
+	if (shunt_end_seems(&stream->end, SHUNT_END_RESET) &&
+	    shunt_end_has(&stream->end, SHUNT_END_TCP_OVER))
 		return false;
-	if (shunt_proof_is_next(rx) && atomic_load(&((struct shunt_rx *)rx)->proof_fd) >= 0)
+	if (shunt_proof_is_next(rx) && atomic_load(&rx->proof_fd) >= 0)
 		return false;	/* the service thread waits for that */
 	return (rx->track == SHUNT_TCP) != turns;
 }
 
 /* FIN comes on the link, perhaps ahead of bytes on TCP: the end is here once everything before it is. */
-static bool ended(const struct shunt_rx *rx)
+static bool ended(const struct shunt_stream *stream)
 {
-	uint64_t fin = atomic_load_explicit(&rx->fin, memory_order_relaxed);
+	const struct shunt_rx *rx = &stream->rx;
+	uint64_t fin = shunt_end_at(&stream->end);
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
 
 	if (__builtin_expect(fin == SHUNT_NEVER, 1))
 		return false;
-	return fin == head || (atomic_load(&rx->tail) == fin && !reads_tcp(rx));
+	return fin == head || (atomic_load(&rx->tail) == fin && !reads_tcp(stream));
 }
 
 /* So may a reset; while TCP is read, the kernel's own says when, if it knows already (shunt_loss_end). */
-static bool was_reset(const struct shunt_rx *rx)
+static bool was_reset(const struct shunt_stream *stream)
 {
-	return __builtin_expect(atomic_load_explicit(&rx->reset, memory_order_relaxed), 0) &&
-	       (!reads_tcp(rx) || atomic_load(&rx->owes_reset));
+	return shunt_end_seems(&stream->end, SHUNT_END_RESET) &&
+	       (!reads_tcp(stream) || shunt_end_has(&stream->end, SHUNT_END_OWES_RESET));
 }
 
 static uint32_t receive_ready(struct shunt_stream *stream)
@@ -62,10 +64,12 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 
 	if (link_readable(rx, atomic_load_explicit(&stream->low_water, memory_order_relaxed)))
 		ready |= EPOLLIN | EPOLLRDNORM;
-	if (__builtin_expect(ended(rx) || was_reset(rx) || rx->shut, 0))
+	if (__builtin_expect(ended(stream) || was_reset(stream) ||
+				     shunt_end_seems(&stream->end, SHUNT_END_SHUT_READ),
+			     0))
 		ready |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
-	if (was_reset(rx))
-		ready |= EPOLLHUP | (atomic_load(&rx->error) ? EPOLLERR : 0);
+	if (was_reset(stream))
+		ready |= EPOLLHUP | (shunt_end_error(&stream->end) ? EPOLLERR : 0);
 	return ready;
 }
 
@@ -133,7 +137,7 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
 		return 0;
 	ready = receive_ready(stream);
-	if (__builtin_expect(tx->shut || atomic_load_explicit(&tx->dead, memory_order_relaxed), 0)) {
+	if (shunt_end_seems(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN)) {
 		ready |= EPOLLOUT | EPOLLWRNORM;
 		if (ready & EPOLLRDHUP)
 			ready |= EPOLLHUP;
@@ -162,20 +166,23 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 
 	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
 		return ~0u;
-	if (reads_tcp(&stream->rx))
+	if (reads_tcp(stream))
 		ask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	/*
 	 * The end is known and behind unread bytes of both tracks: the kernel knows whether it has its part of them. Or
 	 * the rest comes over TCP, and perhaps the end with it.
 	 */
-	else if ((atomic_load_explicit(&stream->rx.fin, memory_order_relaxed) != SHUNT_NEVER && !ended(&stream->rx)) ||
-		 (stream->rx.track == SHUNT_LINK && atomic_load(&stream->rx.boundary) != SHUNT_NEVER))
+	else if ((shunt_end_at(&stream->end) != SHUNT_NEVER && !ended(stream)) ||
+		 (stream->rx.track == SHUNT_LINK &&
+		  atomic_load(&stream->rx.boundary) != SHUNT_NEVER))
 		ask |= EPOLLRDHUP;
 	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) &&
 	    !atomic_load(&stream->tx.halted) && !shunt_proof_holds(stream)) {
 		if (awaits_handback(&stream->tx))
 			ask |= EPOLLERR;
-		else if (!was_reset(&stream->rx))	/* else the link has said all; the kernel would say it again */
+		else if (
+			!was_reset(
+				stream)) /* else the link has said all; the kernel would say it again */
 			ask |= EPOLLOUT | EPOLLWRNORM;
 	}
 	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
@@ -187,11 +194,9 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 /* The kernel hangs up, and the program has not ended its direction: it is not to find that it can send all the same. */
 static void note_hangup(struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
-
-	if (!tx->shut && !atomic_load(&tx->dead) && atomic_load(&stream->state) == SHUNT_LINKED &&
-	    shunt_stream_tcp_closed(stream))
-		atomic_store(&tx->dead, true);
+	if (!shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
+	    atomic_load(&stream->state) == SHUNT_LINKED && shunt_stream_tcp_closed(stream))
+		shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
 }
 
 /* TCP has ended, and nothing is unread; but its end does not count before FIN has come (eof.c), so recv would say EAGAIN. */
@@ -199,7 +204,7 @@ static bool awaits_fin(struct shunt_stream *stream)
 {
 	int unread = 0;
 
-	return reads_tcp(&stream->rx) && !shunt_eof_counts(stream) &&
+	return reads_tcp(stream) && !shunt_eof_counts(stream) &&
 	       !stream->engine->sys->ioctl(stream->fd, FIONREAD, &unread) && !unread;
 }
 

@@ -10,7 +10,8 @@ void shunt_reset_unread_heard(struct shunt_engine *engine, struct shunt_stream *
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (atomic_load(&stream->rx.reset) || (atomic_load(&tx->exposed) <= upto && atomic_load(&tx->staged) <= upto))
+	if (shunt_end_has(&stream->end, SHUNT_END_RESET) ||
+	    (atomic_load(&tx->exposed) <= upto && atomic_load(&tx->staged) <= upto))
 		return;
 	atomic_store(&tx->left_at, upto);
 	if (engine->service)
@@ -18,9 +19,13 @@ void shunt_reset_unread_heard(struct shunt_engine *engine, struct shunt_stream *
 }
 
 /* Behind its own end the program hears of nothing, and the socket takes nothing. */
-static bool is_unread(struct shunt_tx *tx)
+static bool is_unread(const struct shunt_stream *stream)
 {
-	return tx->track == SHUNT_LINK && !tx->shut && !atomic_load(&tx->dead) && tx->offset > atomic_load(&tx->left_at);
+	const struct shunt_tx *tx = &stream->tx;
+
+	return tx->track == SHUNT_LINK &&
+	       !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
+	       tx->offset > atomic_load(&tx->left_at);
 }
 
 void shunt_reset_unread_answer(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
@@ -30,7 +35,7 @@ void shunt_reset_unread_answer(struct shunt_engine *engine, int fd, struct shunt
 	struct msghdr message = { .msg_iov = &piece, .msg_iovlen = 1 };
 	int saved = errno;
 
-	if (is_unread(&stream->tx) && !shunt_stream_tcp_closed(stream) &&
+	if (is_unread(stream) && !shunt_stream_tcp_closed(stream) &&
 	    engine->sys->sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 && errno != EAGAIN)
 		shunt_stream_was_reset(stream, errno);	/* what the kernel says once, and has now said to us */
 	errno = saved;
@@ -45,7 +50,7 @@ static bool is_left(struct shunt_stream *stream, void *unused)
 static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && is_unread(&stream->tx))
+	if (atomic_load(&stream->state) == SHUNT_LINKED && is_unread(stream))
 		shunt_tx_leave_link(engine, stream->fd, stream);
 	atomic_store(&stream->tx.left_at, SHUNT_NEVER);
 	shunt_lock_leave(&stream->tx.lock);

@@ -111,8 +111,8 @@ static bool flushed(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	return !(atomic_load(&stream->lane_work) & ~SHUNT_WORK_DONE) && !tx->resend &&
-	       (atomic_load(&tx->posted) >= atomic_load(&tx->staged) || atomic_load(&tx->dead) ||
-		atomic_load(&stream->released));
+	       (atomic_load(&tx->posted) >= atomic_load(&tx->staged) ||
+		shunt_end_has(&stream->end, SHUNT_END_BROKEN) || atomic_load(&stream->released));
 }
 
 /*

@@ -128,7 +128,8 @@ bool shunt_rings_change(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	return atomic_load(&stream->state) != SHUNT_LINKED || tx->track != SHUNT_LINK || tx->shut ||
+	return atomic_load(&stream->state) != SHUNT_LINKED || tx->track != SHUNT_LINK ||
+	       shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
 	       shunt_lane_change_ring(stream->lane, stream);
 }
 

@@ -95,7 +95,7 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	ssize_t got;
 	size_t batch = 0;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed),
-		 end = shunt_proof_end_of_track(rx);
+		 end = shunt_proof_end_of_track(rx), before;
 
 	if (to->skip || end != SHUNT_NEVER) {
 		message.msg_iov = iov;
@@ -105,21 +105,17 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	}
 	got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
 	if (got < 0 && errno == ECONNRESET) {	/* the link tells the same one as well */
-		atomic_store(&rx->error, 0);
-		if (atomic_exchange(&rx->told, true)) {
-			rx->tcp_eof = true;
+		if (shunt_end_learn(&stream->end, SHUNT_LEARN_KERNEL_RESET, 0) & SHUNT_END_TOLD)
 			return 0;
-		}
 		errno = ECONNRESET;
 	}
 	if (got < 0)
 		return shunt_stream_told_error(stream, errno);
 	if (got == 0) {
-		rx->tcp_eof = true;
-		if (__builtin_expect(rx->owes_reset, 0))
+		before = shunt_end_learn(&stream->end, SHUNT_LEARN_EOF, 0);
+		if (before & SHUNT_END_OWES_RESET)
 			shunt_streams_reset_tcp(engine, fd);	/* bytes were before it: shunt_loss_end() */
-		rx->owes_reset = false;
-		return __builtin_expect(rx->doubtful || rx->owed > head, 0) ?
+		return before & SHUNT_END_SUSPECT || stream->end.owed > head ?
 			       shunt_eof_in_doubt(stream, fd) :
 			       0;
 	}
@@ -167,9 +163,11 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 			got = receive_link(engine, stream, to, flags);
 			return got == -EAGAIN ? shunt_eof_reached(stream) : got;
 		}
-		if (atomic_load(&rx->fin) == atomic_load_explicit(&rx->head, memory_order_relaxed))
+		if (shunt_end_at(&stream->end) ==
+		    atomic_load_explicit(&rx->head, memory_order_relaxed))
 			return 0;
-		if (atomic_load(&rx->reset) && rx->tcp_eof)
+		if (shunt_end_has(&stream->end, SHUNT_END_RESET) &&
+		    shunt_end_has(&stream->end, SHUNT_END_TCP_OVER))
 			return shunt_eof_reached(stream);
 		got = receive_tcp(engine, fd, stream, to, flags);
 		if (got != 0)
@@ -292,8 +290,8 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 
 	if (!to->left)
 		return 0;
-	if (__builtin_expect(atomic_load_explicit(&stream->rx.kept_error, memory_order_relaxed), 0)) {
-		got = -atomic_exchange(&stream->rx.kept_error, 0);
+	if (__builtin_expect(shunt_end_kept(&stream->end), 0)) {
+		got = -shunt_end_kept_of(shunt_end_learn(&stream->end, SHUNT_LEARN_KEPT_TOLD, 0));
 		if (got)
 			return got;
 	}
@@ -331,7 +329,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 	}
 	/* What went before is reported first, the error by the next call (sk_err). */
 	if (done && got < 0 && got != -EAGAIN && got != -EINTR)
-		atomic_store(&stream->rx.kept_error, (int)-got);	/* an errno */
+		shunt_end_learn(&stream->end, SHUNT_LEARN_KEPT, (int)-got); /* an errno */
 	return done ? (ssize_t)done : got;
 }
 

@@ -16,8 +16,9 @@ void shunt_tx_say_end(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 	uint8_t show = atomic_load(&tx->show);
 
-	if (!tx->shut || atomic_load(&stream->state) != SHUNT_LINKED ||
-	    atomic_load(&stream->released) || (show != SHUNT_SHOWN && show != SHUNT_WRITTEN))
+	if (!shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
+	    atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released) ||
+	    (show != SHUNT_SHOWN && show != SHUNT_WRITTEN))
 		return;
 	atomic_store(&tx->fin, tx->offset);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_FIN | shunt_tx_rest(tx));
@@ -27,9 +28,9 @@ void shunt_tx_finish(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (tx->shut)
+	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
 		return;
-	tx->shut = true;
+	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
 	tx->quick = false;
 	shunt_tx_say_end(stream);
 }
@@ -53,7 +54,8 @@ void shunt_tx_end(struct shunt_stream *stream, int fd)
 {
 	struct shunt_engine *engine = stream->engine;
 
-	if (!kernel_must_wait(engine, stream, fd, true) && !stream->tx.shut)	/* before FIN, as in shutdown() */
+	if (!kernel_must_wait(engine, stream, fd, true) &&
+	    !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE)) /* before FIN, as in shutdown() */
 		engine->sys->shutdown(fd, SHUT_WR);
 	shunt_tx_finish(stream);
 }
@@ -69,7 +71,7 @@ static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_request_refuse(engine, stream, true);
 	if (rx->track == SHUNT_LINK &&
 	    atomic_load(&rx->tail) - atomic_load(&rx->head) >= rx->ring_bytes / 2) {
-		atomic_store(&stream->tx.dead, true);
+		shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
 	}
 }
@@ -88,11 +90,14 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	linked = atomic_load(&stream->state) == SHUNT_LINKED;
-	if (linked && stream->tx.shut && stream->lane->retains && atomic_load(&stream->rx.fin) != SHUNT_NEVER) {
+	if (linked && shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && stream->lane->retains &&
+	    shunt_end_at(&stream->end) != SHUNT_NEVER) {
 		result = -ENOTCONN;	/* both ends have been said, though the kernel may not know yet (deferred_fin.h) */
 		goto leave;
 	}
-	if (stream->rx.owes_reset) {	/* reset already, once the unread bytes are read; the peer must see no end before that */
+	if (shunt_end_has(
+		    &stream->end,
+		    SHUNT_END_OWES_RESET)) { /* reset already, once the unread bytes are read; the peer must see no end before that */
 		result = -ENOTCONN;
 		goto leave;
 	}
@@ -105,8 +110,10 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	if (send && shunt_stream_is(engine, fd, stream))
 		shunt_tx_finish(stream);
 	if (receive && shunt_stream_is(engine, fd, stream) && !shunt_stream_is_plain(stream))
-		stream->rx.shut = true;
-	if (linked && stream->rx.shut && stream->tx.shut && !atomic_load(&stream->rx.reset))
+		shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_READ, 0);
+	if (linked && shunt_end_has(&stream->end, SHUNT_END_SHUT_READ) &&
+	    shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) &&
+	    !shunt_end_has(&stream->end, SHUNT_END_RESET))
 		refuse_more(engine, stream);
 leave:
 	shunt_lock_leave(&stream->tx.lock);

@@ -17,6 +17,7 @@
 #include "core/fd/file.h"
 #include "core/loop/loop.h"
 #include "core/qos/pacing.h"
+#include "core/stream/end.h"
 #include "core/stream/marks.h"
 #include "core/trace/histogram.h"
 #include "shunt/wire.h"
@@ -123,8 +124,7 @@ struct shunt_send_buffer {	/* tx.lock; see send_buffer.h */
 struct shunt_tx {	/* tx.lock, except P */
 	struct shunt_lock lock;
 	_Atomic uint8_t track;	/* enum shunt_track */
-	bool quick;		/* on the link, nothing staged, nothing announced: a send is one WR */
-	_Atomic bool shut;	/* the program has ended this direction */
+	bool quick; /* on the link, nothing staged, nothing announced: a send is one WR */
 	_Atomic bool want_link;	/* which track the next send should be on, */
 	_Atomic uint8_t held;	/* if nobody wants it on TCP: SHUNT_HELD_… of mock.h */
 	_Atomic uint8_t unpassed;	/* P: announced switches the receiver has not passed (0, 1, 2) */
@@ -133,8 +133,8 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint8_t passes_of;	/* engine.traces when `passes` were granted */
 	_Atomic uint8_t ruled_trace;	/* K + 1 by a rule (core/peer/verdict.c); 0: SHUNT_TRACE counts */
 	_Atomic uint32_t passes;	/* sends that need no look whether they are to be followed (traced.h); written under tx.lock */
-	_Atomic uint64_t stuck_since;	/* that, or `halted`, for longer than the program may be willing to wait: user_timeout.h */
-	_Atomic bool dead; /* the peer's end is gone, or this end has reset it: EPIPE */
+	_Atomic uint64_t
+		stuck_since; /* that, or `halted`, for longer than the program may be willing to wait: user_timeout.h */
 	uint64_t offset;	/* of the next byte: sent by TCP, or placed or staged for the link */
 	_Atomic uint64_t ring_from;	/* stream offset from which the peer's present ring is used */
 	uint64_t ring_address;	/* of the peer's ring, as RDMA calls it */
@@ -197,27 +197,16 @@ struct shunt_tx {	/* tx.lock, except P */
 struct shunt_rx {	/* rx.lock, except P */
 	struct shunt_lock lock;
 	_Atomic uint8_t track;
-	_Atomic int kept_error;	/* came behind bytes that were reported; for the next call that asks */
-	_Atomic bool tcp_eof;	/* the kernel reported the end of the TCP stream */
-	bool doubtful;		/* the link was not believed and may have had more, or TCP ends within a nonce: such an end is none */
-	uint64_t owed;		/* nor is one before this: so far a link that died was to have brought the stream (failover.c) */
-	_Atomic bool final;	/* the link is dead: its bytes end at tail */
-	_Atomic bool reset;	/* P: the peer's end is gone: an error, once the ring is empty */
-	_Atomic int error;	/* what a reset shall be reported as; 0 when it has been */
-	_Atomic bool owes_reset;	/* the kernel's socket is to be reset behind what is unread in it, or by close */
-	_Atomic bool told;	/* it has been: the other track may bring the same one later */
+	_Atomic bool final; /* the link is dead: its bytes end at tail */
 	_Atomic uint64_t head;	/* next byte the program will get */
 	_Atomic uint64_t followed;	/* end of a send that is followed and has been seen: the first that is unread; 0: none */
-	_Atomic uint64_t second;	/* P: the announced end of the track after that */
-	_Atomic uint64_t
-		fin; /* P: end of the stream, of FIN or of TCP's end that was read; SHUNT_NEVER unknown */
+	_Atomic uint64_t second; /* P: the announced end of the track after that */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
 	_Atomic uint8_t proof;	/* enum shunt_proof; under rx.lock and group.lock */
 	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that the peer shows in TCP; before: our chance */
 	_Atomic uint64_t nonce_at;	/* stream offset behind which it stands; SHUNT_NEVER unless it is expected; under both */
 	bool end_reading;	/* the program has ended that: the kernel is told behind the nonce */
-	uint64_t aside;		/* bytes read from TCP that were none of the stream's */
-	_Atomic uint64_t early_fin;	/* P: FIN that came while the nonce is expected; SHUNT_NEVER none */
+	uint64_t aside; /* bytes read from TCP that were none of the stream's */
 	_Atomic int proof_fd;	/* the service thread's copy while it waits for the nonce; -1 */
 	uint64_t credited;	/* head as the peer knows it */
 	_Atomic bool sender_waits;	/* P sets it: for any room there is, as soon as all has been read */
@@ -245,10 +234,8 @@ struct shunt_rx {	/* rx.lock, except P */
 	uint64_t link_end;	/* so far its bytes are known to have room; `head` may have moved since */
 	const uint8_t *link_ring;	/* where that ring is */
 	uint32_t link_bytes;	/* and its size */
-	bool link_open;		/* between UPGRADE and HANDBACK */
-	_Atomic bool refused;	/* P: a reset has answered data that nobody wants */
-	_Atomic bool retired;	/* the rest comes over TCP; what the link still places is a copy */
-	_Atomic bool shut;	/* shutdown(SHUT_RD) */
+	bool link_open; /* between UPGRADE and HANDBACK */
+	_Atomic bool retired; /* the rest comes over TCP; what the link still places is a copy */
 };
 
 struct shunt_stream {
@@ -272,6 +259,7 @@ struct shunt_stream {
 	struct shunt_lane *lane;
 	struct shunt_link *_Atomic link;	/* changes under group.lock */
 	struct shunt_engine *engine;
+	struct shunt_end end;
 
 	_Alignas(64) struct shunt_tx tx;
 	_Alignas(64) struct shunt_rx rx;

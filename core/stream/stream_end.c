@@ -51,14 +51,16 @@ bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stre
 	engine->sys->ioctl(fd, FIONREAD, &unread);
 	if (shunt_proof_is_next(&stream->rx) && unread <= SHUNT_NONCE_BYTES)
 		unread = 0;	/* a part of the nonce */
-	return unread || unread_on_link(&stream->rx) || stream->rx.owes_reset || lingers_zero(engine, stream, fd);
+	return unread || unread_on_link(&stream->rx) ||
+	       shunt_end_has(&stream->end, SHUNT_END_OWES_RESET) ||
+	       lingers_zero(engine, stream, fd);
 }
 
 void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	shunt_streams_reset_tcp(engine, fd);
-	stream->tx.shut = true;
-	atomic_store(&stream->tx.dead, true);
+	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
+	shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
 }
 

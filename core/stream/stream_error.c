@@ -6,7 +6,7 @@
 
 int shunt_stream_hear_error(struct shunt_stream *stream, int error)
 {
-	if (atomic_load(&stream->rx.told))
+	if (shunt_end_has(&stream->end, SHUNT_END_TOLD))
 		return 0;	/* by the link, before the kernel knew */
 	if (error)
 		shunt_stream_told_error(stream, error);
@@ -24,20 +24,22 @@ int shunt_stream_kernel_error(struct shunt_stream *stream)
 
 bool shunt_stream_knows_more(struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->rx.error) || atomic_load(&stream->rx.kept_error))
+	if (shunt_end_error(&stream->end) || shunt_end_kept(&stream->end))
 		return true;
-	if (!atomic_load(&stream->rx.told))
+	if (!shunt_end_has(&stream->end, SHUNT_END_TOLD))
 		return false;
 	if (!shunt_stream_tcp_closed(stream))
 		return true;
-	if (atomic_load(&stream->rx.reset))	/* else the kernel told it, and may know of another by now */
+	if (shunt_end_has(
+		    &stream->end,
+		    SHUNT_END_RESET)) /* else the kernel told it, and may know of another by now */
 		shunt_stream_kernel_error(stream);
 	return false;
 }
 
 int shunt_stream_link_error(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	int error = atomic_exchange(&stream->rx.kept_error, 0);
+	int error = shunt_end_kept_of(shunt_end_learn(&stream->end, SHUNT_LEARN_KEPT_TOLD, 0));
 
 	if (error || atomic_load(&stream->state) != SHUNT_LINKED)
 		return error;
@@ -69,18 +71,16 @@ int shunt_stream_told_error(struct shunt_stream *stream, int error)
 
 	if (is_about_the_call(error) || (state != SHUNT_LINKED && state != SHUNT_CANDIDATE) || !shunt_stream_tcp_closed(stream))
 		return -error;
-	atomic_store(&stream->rx.told, true);
-	if (state == SHUNT_CANDIDATE)
-		return -error;	/* and remains one: shunt_attach() */
-	atomic_store(&stream->tx.dead, true);
-	if (error != ECONNRESET && error != EPIPE)
-		atomic_store(&stream->rx.reset, true);
+	if (state == SHUNT_CANDIDATE) /* and remains one: shunt_attach() */
+		shunt_end_learn(&stream->end, SHUNT_LEARN_CANDIDATE_TOLD, 0);
+	else
+		shunt_end_learn(&stream->end, SHUNT_LEARN_KERNEL_TOLD, error);
 	return -error;
 }
 
 void shunt_stream_keep_error(struct shunt_stream *stream, int error)
 {
-	atomic_store(&stream->rx.kept_error, error);
+	shunt_end_learn(&stream->end, SHUNT_LEARN_KEPT, error);
 }
 
 bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd, const struct shunt_stream *stream)

@@ -96,7 +96,8 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 
 	set(&rx->track, SHUNT_TCP);
 	set(&rx->final, false);
-	rx->doubtful = false;
+	shunt_end_learn(&stream->end, SHUNT_LEARN_LINK_LEFT, 0);
+	set(&stream->end.fin, SHUNT_NEVER);
 	rx->asked_again = false;
 	set(&rx->announced, 0);
 	set(&rx->grown, false);
@@ -104,11 +105,8 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&rx->boundary, SHUNT_NEVER);
 	set(&rx->second, SHUNT_NEVER);
 	set(&rx->retired, false);
-	set(&rx->refused, false);
-	set(&rx->fin, SHUNT_NEVER);
 	set(&rx->proof, SHUNT_PROVEN);
 	set(&rx->nonce_at, SHUNT_NEVER);
-	set(&rx->early_fin, SHUNT_NEVER);
 	set(&rx->next_bytes, 0);
 	set(&rx->next_from, SHUNT_NEVER);
 	rx->credited = 0;
@@ -178,9 +176,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->stamps, SHUNT_STAMPS_UNKNOWN);
 	set(&stream->user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
 
-	set(&tx->shut, false);
 	tx->shown = false;
-	set(&tx->dead, false);
 	set(&tx->corked, false);
 	tx->resent = 0;
 	tx->offset = 0;
@@ -189,14 +185,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 
 	set(&rx->proof_fd, -1);
 	rx->end_reading = false;
-	rx->aside = rx->owed = 0;
-	set(&rx->shut, false);
-	set(&rx->tcp_eof, false);
-	set(&rx->kept_error, 0);
-	set(&rx->owes_reset, false);
-	set(&rx->told, false);
-	set(&rx->reset, false);
-	set(&rx->error, 0);
+	rx->aside = 0;
+	shunt_end_begin(&stream->end);
 	set(&rx->head, 0);
 	set(&rx->followed, 0);
 	set(&rx->answers, 0);

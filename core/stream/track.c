@@ -89,7 +89,8 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 	struct shunt_tx *tx = &stream->tx;
 	enum shunt_track wanted;
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || tx->shut || atomic_load(&tx->dead))
+	if (atomic_load(&stream->state) != SHUNT_LINKED ||
+	    shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN))
 		return;
 	if (tx->flip_at == SHUNT_NEVER && atomic_load(&tx->want_link))
 		next_flip(engine, tx);

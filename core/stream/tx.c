@@ -38,7 +38,7 @@ static int dead_error(struct shunt_stream *stream)
 {
 	int error = shunt_stream_pop_error(stream);
 
-	if (!error && !atomic_load(&stream->rx.told))
+	if (!error && !shunt_end_has(&stream->end, SHUNT_END_TOLD))
 		error = shunt_stream_kernel_error(stream);
 	return error ? -error : -EPIPE;
 }
@@ -105,7 +105,7 @@ static int reset_before(struct shunt_stream *stream)
 {
 	int error;
 
-	atomic_store(&stream->tx.dead, true);
+	shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
 	error = shunt_stream_kernel_error(stream);
 	return error ? -error : -EPIPE;
 }
@@ -196,7 +196,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 
 	if (__builtin_expect(tx->pendings != NULL, 0))
 		shunt_traced_abandon(engine, stream);
-	if (__builtin_expect(atomic_load_explicit(&stream->rx.error, memory_order_relaxed), 0))
+	if (__builtin_expect(shunt_end_error(&stream->end), 0))
 		return dead_error(stream);
 	if (__builtin_expect(atomic_load_explicit(&tx->show, memory_order_relaxed) == SHUNT_PLACED,
 			     0)) {
@@ -243,7 +243,7 @@ void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_strea
 /* What the peer has is not known: TCP_USER_TIMEOUT runs, and the kernel's own keepalive. */
 static ssize_t wait_for_peer(struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->tx.dead))
+	if (shunt_end_has(&stream->end, SHUNT_END_BROKEN))
 		return dead_error(stream);
 	if (shunt_stream_tcp_closed(stream))
 		return reset_before(stream);
@@ -284,7 +284,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 
 	if (__builtin_expect(!tx->quick, 0)) {
 		atomic_fetch_add(&tx->refusals, 1);	/* before it is known: what is said of room from now on counts */
-		if (tx->shut)
+		if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
 			return -EPIPE;
 		/* The peer may want what the link carried sent again first. */
 		if (__builtin_expect(atomic_load(&tx->halted), 0))
@@ -298,7 +298,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	}
 	if (tx->track == SHUNT_LINK)
 		listen_now_and_then(engine, tx);
-	if (__builtin_expect(atomic_load_explicit(&tx->dead, memory_order_relaxed), 0))
+	if (__builtin_expect(shunt_end_has(&stream->end, SHUNT_END_BROKEN), 0))
 		return dead_error(stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))
 		shunt_tx_leave_link(engine, fd, stream);
@@ -378,10 +378,9 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 	}
 	/* What went before is reported first, the error by the next call (sk_err): this one by any send. */
 	if (done && taken == -EPIPE)
-		atomic_store(&stream->rx.told, false);
+		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD, 0);
 	if (done && taken != -EAGAIN && taken != -EINTR && taken != -EPIPE) {
-		atomic_store(&stream->rx.told, false);
-		atomic_store(&stream->rx.error, (int)-taken);	/* an errno */
+		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD, (int)-taken); /* an errno */
 		if (shunt_stream_tcp_closed(stream))	/* and has given its error to us */
 			shunt_stream_was_reset(stream, (int)-taken);
 	}
@@ -421,9 +420,9 @@ static ssize_t send_nothing(struct shunt_engine *engine, int fd, struct shunt_st
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (tx->shut)
+	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
 		return -EPIPE;
-	if (atomic_load(&tx->dead))
+	if (shunt_end_has(&stream->end, SHUNT_END_BROKEN))
 		return dead_error(stream);
 	if (tx->track == SHUNT_LINK && !atomic_load(&stream->released))
 		return 0;

@@ -71,7 +71,8 @@ static bool is_stuck(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	return atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 && !atomic_load(&tx->dead) &&
+	return atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
+	       !shunt_end_has(&stream->end, SHUNT_END_BROKEN) &&
 	       (atomic_load(&tx->halted) ||
 		(tx->track == SHUNT_LINK && (atomic_load(&tx->starved) || shunt_tx_rest(tx))));
 }
