@@ -11,7 +11,7 @@ static long missing(void)
 	return -1;
 }
 
-static void *find(const char *name)
+static void *symbol_find(const char *name)
 {
 	void *found = dlsym(RTLD_NEXT, name);
 
@@ -29,7 +29,7 @@ void shunt_calls_resolve(void)
 {
 	int saved = errno;
 
-#define X(type, name, parameters) shunt_real.name = (type (*) parameters)find(#name);
+#define X(type, name, parameters) shunt_real.name = (type(*) parameters)symbol_find(#name);
 	SHUNT_CALLS(X)
 #undef X
 	errno = saved;

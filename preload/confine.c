@@ -43,7 +43,7 @@ void shunt_confine_made(struct shunt_engine *engine)
 		shunt_engine_stay(engine);
 }
 
-static struct shunt_engine *leave(enum kind kind)
+static struct shunt_engine *engine_leave(enum kind kind)
 {
 	struct shunt_engine *engine = __atomic_load_n(&shunt_process.engine, __ATOMIC_SEQ_CST);
 
@@ -71,14 +71,14 @@ static void left(enum kind kind, struct shunt_engine *engine, bool done)
 	errno = saved;
 }
 
-#define AROUND(what, call)						\
-	({								\
-		enum kind kind_ = (what);				\
-		struct shunt_engine *engine_ = leave(kind_);		\
-		__typeof__(call) result_ = (call);			\
-									\
-		left(kind_, engine_, result_ != -1);			\
-		result_;						\
+#define AROUND(what, call)                                                                         \
+	({                                                                                         \
+		enum kind kind_ = (what);                                                          \
+		struct shunt_engine *engine_ = engine_leave(kind_);                                \
+		__typeof__(call) result_ = (call);                                                 \
+                                                                                                   \
+		left(kind_, engine_, result_ != -1);                                               \
+		result_;                                                                           \
 	})
 
 void shunt_process_begin_anew(void)

@@ -65,7 +65,7 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 }
 
 /* The set, if its wait is the engine's. Arguments that the kernel refuses go to the kernel. */
-static SHUNT_INLINE bool serves(int *epfd, const struct epoll_event *events, int max)
+static SHUNT_INLINE bool epoll_serves(int *epfd, const struct epoll_event *events, int max)
 {
 	struct shunt_file *set = shunt_lookup(*epfd);
 
@@ -101,7 +101,7 @@ int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout_ms)
 {
 	struct timespec timeout;
 
-	if (serves(&epfd, events, max))
+	if (epoll_serves(&epfd, events, max))
 		return wait_for(epfd, events, max, shunt_timeout_ms(timeout_ms, &timeout), NULL);
 	return real(epoll_wait)(epfd, events, max, timeout_ms);
 }
@@ -110,7 +110,7 @@ int epoll_pwait(int epfd, struct epoll_event *events, int max, int timeout_ms, c
 {
 	struct timespec timeout;
 
-	if (serves(&epfd, events, max))
+	if (epoll_serves(&epfd, events, max))
 		return wait_for(epfd, events, max, shunt_timeout_ms(timeout_ms, &timeout), mask);
 	return real(epoll_pwait)(epfd, events, max, timeout_ms, mask);
 }
@@ -118,7 +118,7 @@ int epoll_pwait(int epfd, struct epoll_event *events, int max, int timeout_ms, c
 int epoll_pwait2(int epfd, struct epoll_event *events, int max, const struct timespec *timeout,
 		 const sigset_t *mask)
 {
-	if (!serves(&epfd, events, max))
+	if (!epoll_serves(&epfd, events, max))
 		return real(epoll_pwait2)(epfd, events, max, timeout, mask);
 	if (timeout && shunt_unreadable(timeout, sizeof(*timeout)))
 		return shunt_fail(EFAULT);

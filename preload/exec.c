@@ -6,7 +6,7 @@
 #include <unistd.h>
 #include "preload/rights.h"
 
-static inline void prepare(void)
+static inline void exec_prepare(void)
 {
 	if (unlikely(shunt_process.engine))
 		shunt_rights_exec();
@@ -14,42 +14,42 @@ static inline void prepare(void)
 
 int execve(const char *path, char *const argv[], char *const envp[])
 {
-	prepare();
+	exec_prepare();
 	return real(execve)(path, argv, envp);
 }
 
 int execveat(int dir, const char *path, char *const argv[], char *const envp[], int flags)
 {
-	prepare();
+	exec_prepare();
 	return real(execveat)(dir, path, argv, envp, flags);
 }
 
 int fexecve(int fd, char *const argv[], char *const envp[])
 {
-	prepare();
+	exec_prepare();
 	return real(fexecve)(fd, argv, envp);
 }
 
 int execvpe(const char *file, char *const argv[], char *const envp[])
 {
-	prepare();
+	exec_prepare();
 	return real(execvpe)(file, argv, envp);
 }
 
 int execv(const char *path, char *const argv[])
 {
-	prepare();
+	exec_prepare();
 	return real(execve)(path, argv, environ);
 }
 
 int execvp(const char *file, char *const argv[])
 {
-	prepare();
+	exec_prepare();
 	return real(execvpe)(file, argv, environ);
 }
 
 /* How many arguments there are from `arg` on, with the final NULL. */
-static size_t count(const char *arg, va_list rest)
+static size_t args_count(const char *arg, va_list rest)
 {
 	size_t n = 1;
 
@@ -66,19 +66,19 @@ static void collect(char **argv, const char *arg, va_list rest)
 }
 
 /* As an array that lives as long as the caller: exec may be called after vfork(), without malloc. */
-#define COLLECT(argv, arg, rest)				\
-	va_list rest;						\
-	va_start(rest, arg);					\
-	char *argv[count(arg, rest)];				\
-	va_end(rest);						\
-	va_start(rest, arg);					\
+#define COLLECT(argv, arg, rest)                                                                   \
+	va_list rest;                                                                              \
+	va_start(rest, arg);                                                                       \
+	char *argv[args_count(arg, rest)];                                                         \
+	va_end(rest);                                                                              \
+	va_start(rest, arg);                                                                       \
 	collect(argv, arg, rest)
 
 int execl(const char *path, const char *arg, ...)
 {
 	COLLECT(argv, arg, rest);
 	va_end(rest);
-	prepare();
+	exec_prepare();
 	return real(execve)(path, argv, environ);
 }
 
@@ -86,7 +86,7 @@ int execlp(const char *file, const char *arg, ...)
 {
 	COLLECT(argv, arg, rest);
 	va_end(rest);
-	prepare();
+	exec_prepare();
 	return real(execvpe)(file, argv, environ);
 }
 
@@ -104,6 +104,6 @@ int execle(const char *path, const char *arg, ...)
 
 	COLLECT(argv, arg, rest);
 	va_end(rest);
-	prepare();
+	exec_prepare();
 	return real(execve)(path, argv, envp);
 }

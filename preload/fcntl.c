@@ -36,7 +36,7 @@ static int set_young_flags(fcntl_call *call, struct shunt_young *young, void *ar
 	return 0;
 }
 
-static SHUNT_INLINE int control(fcntl_call *call, int fd, int command, void *argument)
+static SHUNT_INLINE int fcntl_control(fcntl_call *call, int fd, int command, void *argument)
 {
 	struct shunt_young *young = shunt_young_at(fd);
 	struct shunt_file *file;
@@ -67,7 +67,7 @@ int fcntl(int fd, int command, ...)
 	va_start(arguments, command);
 	argument = va_arg(arguments, void *);
 	va_end(arguments);
-	return control(&real(fcntl), fd, command, argument);
+	return fcntl_control(&real(fcntl), fd, command, argument);
 }
 SHUNT_SAME(__fcntl, fcntl);
 
@@ -79,5 +79,5 @@ int fcntl64(int fd, int command, ...)
 	va_start(arguments, command);
 	argument = va_arg(arguments, void *);
 	va_end(arguments);
-	return control(&real(fcntl64), fd, command, argument);
+	return fcntl_control(&real(fcntl64), fd, command, argument);
 }

@@ -10,7 +10,7 @@
 /* An engine may appear in another thread between prepare and the fork. */
 static __thread bool prepared __attribute__((tls_model("initial-exec")));
 
-static void prepare(void)
+static void fork_prepare(void)
 {
 	prepared = shunt_process_has_engine();
 	if (prepared)
@@ -35,7 +35,7 @@ static void child(void)
 
 void shunt_process_atfork(void)
 {
-	pthread_atfork(prepare, parent, child);
+	pthread_atfork(fork_prepare, parent, child);
 }
 
 struct shunt_engine *shunt_process_prepare_fork(void)

@@ -5,7 +5,7 @@
 #include "preload/touch.h"
 #include "preload/young.h"
 
-static int tell(ssize_t bytes, int *value)
+static int value_tell(ssize_t bytes, int *value)
 {
 	if (bytes < 0)
 		return shunt_fail((int)-bytes);
@@ -27,7 +27,7 @@ static int set_flag(int fd, struct shunt_stream *stream, unsigned long request, 
 	return result;
 }
 
-static int control(int fd, struct shunt_stream *stream, unsigned long request, void *argument)
+static int ioctl_control(int fd, struct shunt_stream *stream, unsigned long request, void *argument)
 {
 	switch (request) {
 	case FIONBIO:
@@ -35,15 +35,18 @@ static int control(int fd, struct shunt_stream *stream, unsigned long request, v
 		return set_flag(fd, stream, request, argument);
 	case FIONREAD:	/* also SIOCINQ */
 		if (!shunt_stream_is_plain(stream))
-			return tell(shunt_stream_inq(shunt_process.engine, fd, stream), argument);
+			return value_tell(shunt_stream_inq(shunt_process.engine, fd, stream),
+					  argument);
 		break;
 	case SIOCATMARK:
 		if (!shunt_stream_is_plain(stream))
-			return tell(shunt_stream_at_mark(shunt_process.engine, fd, stream), argument);
+			return value_tell(shunt_stream_at_mark(shunt_process.engine, fd, stream),
+					  argument);
 		break;
 	case SIOCOUTQ:
 		if (!shunt_stream_is_plain(stream))
-			return tell(shunt_stream_outq(shunt_process.engine, fd, stream), argument);
+			return value_tell(shunt_stream_outq(shunt_process.engine, fd, stream),
+					  argument);
 		break;
 	}
 	return real(ioctl)(fd, request, argument);
@@ -79,7 +82,7 @@ int ioctl(int fd, unsigned long request, ...)
 		return control_young(young, request, argument);
 	file = shunt_lookup(fd);
 	if (unlikely(file) && shunt_as_stream(file))
-		return control(fd, shunt_as_stream(file), request, argument);
+		return ioctl_control(fd, shunt_as_stream(file), request, argument);
 	return real(ioctl)(shunt_is_own_fd(file) ? -1 : fd, request, argument);
 }
 

@@ -5,7 +5,7 @@
 #include "preload/transfer.h"
 
 /* The checks of copy_msghdr_from_user() and import_iovec(). 0 or an errno. */
-static int refuse(const struct msghdr *message)
+static int message_refuse(const struct msghdr *message)
 {
 	if (shunt_bad_pointer(message))
 		return EFAULT;
@@ -33,7 +33,7 @@ static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, i
 			shunt_rights_message(message);
 		return real(sendmsg)(fd, message, flags);
 	}
-	error = refuse(message);
+	error = message_refuse(message);
 	if (unlikely(!error && bad_name(message)))
 		error = EFAULT;
 	if (error)
@@ -55,7 +55,7 @@ static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int fla
 
 	if (!stream)
 		return real(recvmsg)(fd, message, flags);
-	error = refuse(message);
+	error = message_refuse(message);
 	if (error)
 		return shunt_fail(error);
 	if (unlikely(message->msg_controllen) && shunt_stream_stamped(shunt_process.engine, fd, stream)) {

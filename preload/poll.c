@@ -23,7 +23,7 @@ static bool too_many(nfds_t count)
  * Is there anything that the kernel cannot see alone? Arguments that the kernel refuses are left to it. A young
  * connection becomes a stream: a thread that waits for it must see it go over to a link.
  */
-static bool concerns(const struct pollfd *fds, nfds_t count)
+static bool poll_concerns(const struct pollfd *fds, nfds_t count)
 {
 	struct shunt_file *file;
 	bool found = false;
@@ -61,7 +61,7 @@ int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
 	struct timespec timeout;
 
-	if (concerns(fds, count))
+	if (poll_concerns(fds, count))
 		return wait_for(fds, count, shunt_timeout_ms(timeout_ms, &timeout), NULL);
 	return real(poll)(fds, count, timeout_ms);
 }
@@ -71,14 +71,14 @@ int __poll_chk(struct pollfd *fds, nfds_t count, int timeout_ms, size_t room)
 {
 	struct timespec timeout;
 
-	if (count <= room / sizeof(*fds) && concerns(fds, count))
+	if (count <= room / sizeof(*fds) && poll_concerns(fds, count))
 		return wait_for(fds, count, shunt_timeout_ms(timeout_ms, &timeout), NULL);
 	return real(__poll_chk)(fds, count, timeout_ms, room);
 }
 
 int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, const sigset_t *mask)
 {
-	if (concerns(fds, count))
+	if (poll_concerns(fds, count))
 		return wait_for(fds, count, timeout, mask);
 	return real(ppoll)(fds, count, timeout, mask);
 }
@@ -86,7 +86,7 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout, cons
 int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
 		const sigset_t *mask, size_t room)
 {
-	if (count <= room / sizeof(*fds) && concerns(fds, count))
+	if (count <= room / sizeof(*fds) && poll_concerns(fds, count))
 		return wait_for(fds, count, timeout, mask);
 	return real(__ppoll_chk)(fds, count, timeout, mask, room);
 }

@@ -73,7 +73,7 @@ ssize_t readv(int fd, const struct iovec *iov, int count)
 }
 
 /* An offset of -1 means "as a stream". Sockets take the flags, but only RWF_NOWAIT says anything. */
-static bool serves(off64_t offset, int flags)
+static bool read_serves(off64_t offset, int flags)
 {
 	return offset == -1 &&
 	       !(flags & ~(RWF_NOWAIT | RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_APPEND));
@@ -84,7 +84,7 @@ ssize_t preadv2(int fd, const struct iovec *iov, int count, off_t offset, int fl
 	bool own;
 	struct shunt_stream *stream = shunt_linked_or_own(&fd, &own);
 
-	if (stream && serves(offset, flags))
+	if (stream && read_serves(offset, flags))
 		return read_pieces(fd, stream, iov, count, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0);
 	if (unlikely(own && offset == -1))	/* the offset is two words, low and high */
 		return real(syscall)(SYS_preadv2, fd, iov, count, -1L, -1L, flags);
@@ -95,7 +95,7 @@ ssize_t preadv64v2(int fd, const struct iovec *iov, int count, off64_t offset, i
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
 
-	if (stream && serves(offset, flags))
+	if (stream && read_serves(offset, flags))
 		return read_pieces(fd, stream, iov, count, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0);
 	return real(preadv64v2)(fd, iov, count, offset, flags);
 }

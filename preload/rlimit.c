@@ -16,7 +16,7 @@ static bool forbids_threads(const struct rlimit64 *limit)
 	return limit && !shunt_unreadable(limit, sizeof(*limit)) && limit->rlim_cur <= 1;
 }
 
-static void look(pid_t pid, long resource, const void *limit)
+static void limit_look(pid_t pid, long resource, const void *limit)
 {
 	struct shunt_engine *engine = __atomic_load_n(&shunt_process.engine, __ATOMIC_SEQ_CST);
 	int saved = errno;
@@ -32,9 +32,9 @@ static void look(pid_t pid, long resource, const void *limit)
 void shunt_rlimit_look(long number, long a, long b, long c)
 {
 	if (number == SYS_prlimit64)
-		look((pid_t)a, b, (const void *)c);
+		limit_look((pid_t)a, b, (const void *)c);
 	else
-		look(0, a, (const void *)b);
+		limit_look(0, a, (const void *)b);
 }
 
 /* AddressSanitizer's runtime calls them before it can look at memory: there they are libc's. */
@@ -42,13 +42,13 @@ void shunt_rlimit_look(long number, long a, long b, long c)
 
 int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
 {
-	look(0, resource, limit);
+	limit_look(0, resource, limit);
 	return real(setrlimit)(resource, limit);
 }
 
 int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limit)
 {
-	look(0, resource, limit);
+	limit_look(0, resource, limit);
 	return real(setrlimit64)(resource, limit);
 }
 
@@ -57,13 +57,13 @@ int setrlimit64(__rlimit_resource_t resource, const struct rlimit64 *limit)
 int prlimit(pid_t pid, enum __rlimit_resource resource, const struct rlimit *limit,
 	    struct rlimit *old)
 {
-	look(pid, resource, limit);
+	limit_look(pid, resource, limit);
 	return real(prlimit)(pid, resource, limit, old);
 }
 
 int prlimit64(pid_t pid, enum __rlimit_resource resource, const struct rlimit64 *limit,
 	      struct rlimit64 *old)
 {
-	look(pid, resource, limit);
+	limit_look(pid, resource, limit);
 	return real(prlimit64)(pid, resource, limit, old);
 }

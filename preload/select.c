@@ -33,7 +33,7 @@ static bool word_concerns(unsigned long bits, int first)
 }
 
 /* So many bytes of a set are looked at. */
-static size_t room(int nfds)
+static size_t set_room(int nfds)
 {
 	size_t words = ((size_t)(nfds > 0 ? nfds : 0) + WORD_BITS - 1) / WORD_BITS;
 
@@ -48,7 +48,7 @@ static bool bad(const fd_set *set, size_t bytes)
 /* Its answer cannot be written. Where that concerns us it is told before the wait. */
 static bool fixed(int nfds, fd_set *readable, fd_set *writable, fd_set *except)
 {
-	size_t bytes = room(nfds);
+	size_t bytes = set_room(nfds);
 
 	return (readable && shunt_unwritable(readable, bytes)) ||
 	       (writable && shunt_unwritable(writable, bytes)) ||
@@ -56,7 +56,8 @@ static bool fixed(int nfds, fd_set *readable, fd_set *writable, fd_set *except)
 }
 
 /* Arguments that the kernel refuses are left to it. */
-static bool concerns(int nfds, const fd_set *readable, const fd_set *writable, const fd_set *except)
+static bool select_concerns(int nfds, const fd_set *readable, const fd_set *writable,
+			    const fd_set *except)
 {
 	size_t bytes;
 	bool found = false;
@@ -67,7 +68,7 @@ static bool concerns(int nfds, const fd_set *readable, const fd_set *writable, c
 	shunt_begin_anew();
 	if ((size_t)nfds > shunt_process.files->limit)
 		nfds = nfds < 0 ? 0 : (int)shunt_process.files->limit;
-	bytes = room(nfds);
+	bytes = set_room(nfds);
 	if (bad(readable, bytes) || bad(writable, bytes) || bad(except, bytes))
 		return false;
 	for (first = 0; first < nfds; first += WORD_BITS)
@@ -117,7 +118,7 @@ static int select_until(int nfds, fd_set *readable, fd_set *writable, fd_set *ex
 
 int select(int nfds, fd_set *readable, fd_set *writable, fd_set *except, struct timeval *timeout)
 {
-	if (!concerns(nfds, readable, writable, except))
+	if (!select_concerns(nfds, readable, writable, except))
 		return real(select)(nfds, readable, writable, except, timeout);
 	shunt_cancellation_point();
 	if (fixed(nfds, readable, writable, except))
@@ -132,7 +133,7 @@ SHUNT_SAME(__select, select);
 int pselect(int nfds, fd_set *readable, fd_set *writable, fd_set *except,
 	    const struct timespec *timeout, const sigset_t *mask)
 {
-	if (!concerns(nfds, readable, writable, except))
+	if (!select_concerns(nfds, readable, writable, except))
 		return real(pselect)(nfds, readable, writable, except, timeout, mask);
 	shunt_cancellation_point();
 	if (!shunt_timeout_valid(timeout))

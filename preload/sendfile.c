@@ -11,8 +11,8 @@
 #define SMALL 4096	/* a short answer's file: no memory is asked for */
 
 /* One piece from the file at `at` to the stream: bytes, 0 at the end of the file, or -errno. */
-static ssize_t move(int out, struct shunt_stream *stream, int in, off64_t at, char *buffer,
-		    size_t bytes)
+static ssize_t file_move(int out, struct shunt_stream *stream, int in, off64_t at, char *buffer,
+			 size_t bytes)
 {
 	struct iovec piece = { .iov_base = buffer };
 	ssize_t got = pread64(in, buffer, bytes, at);
@@ -34,7 +34,7 @@ static ssize_t move_in_pieces(int out, struct shunt_stream *stream, int in, off6
 	while (sent < bytes) {
 		size_t want = bytes - sent < piece ? bytes - sent : piece;
 
-		moved = move(out, stream, in, at + (off64_t)sent, buffer, want);
+		moved = file_move(out, stream, in, at + (off64_t)sent, buffer, want);
 		if (moved <= 0)
 			break;
 		sent += (size_t)moved;

@@ -177,7 +177,7 @@ int siginterrupt(int number, int interrupt)
 	return sigaction(number, &action, NULL);
 }
 
-static sighandler_t hold(int number, const sigset_t *set, bool *held)
+static sighandler_t signal_hold(int number, const sigset_t *set, bool *held)
 {
 	struct sigaction old;
 	sigset_t mask;
@@ -200,7 +200,7 @@ sighandler_t sigset(int number, sighandler_t handler)
 		return SIG_ERR;
 	}
 	if (handler == SIG_HOLD) {
-		before = hold(number, &set, &held);
+		before = signal_hold(number, &set, &held);
 		return before != SIG_ERR && held ? SIG_HOLD : before;
 	}
 	before = install(number, handler, 0, false);

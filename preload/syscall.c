@@ -212,7 +212,7 @@ static SHUNT_INLINE bool hidden(long fd)
 	return shunt_is_own_fd(shunt_lookup((int)fd));
 }
 
-static inline long pass(long number, long a, long b, long c, long d, long e, long f)
+static inline long call_pass(long number, long a, long b, long c, long d, long e, long f)
 {
 	return ((raw_call *)&real(syscall))(number, a, b, c, d, e, f);
 }
@@ -236,7 +236,7 @@ static bool forks(long number, long a, long b)
 static long fork_by_number(long number, long a, long b, long c, long d, long e, long f)
 {
 	struct shunt_engine *engine = shunt_process_prepare_fork();
-	long pid = pass(number, a, b, c, d, e, f);
+	long pid = call_pass(number, a, b, c, d, e, f);
 
 	if (pid)
 		shunt_process_parted(engine);
@@ -246,8 +246,8 @@ static long fork_by_number(long number, long a, long b, long c, long d, long e, 
 }
 
 /* Entered by a jump too, so the caller it sees is the program. */
-__attribute__((noinline))
-static long look(long number, long a, long b, long c, long d, long e, long f)
+__attribute__((noinline)) static long call_look(long number, long a, long b, long c, long d, long e,
+						long f)
 {
 	enum call call = sort(number);
 	struct shunt_file *other;
@@ -259,22 +259,23 @@ static long look(long number, long a, long b, long c, long d, long e, long f)
 		/* fall through */
 	case SHARES:
 		shunt_process_shared();
-		return pass(number, a, b, c, d, e, f);
+		return call_pass(number, a, b, c, d, e, f);
 	case MAKES:
 		return making_call(number, a, b, c);
 	case RING:
-		return shunt_uring_refused() ? shunt_fail(ENOSYS) : pass(number, a, b, c, d, e, f);
+		return shunt_uring_refused() ? shunt_fail(ENOSYS) :
+					       call_pass(number, a, b, c, d, e, f);
 	case SPLICES:
 		return splice((int)a, P(b), (int)c, P(d), (size_t)e, (unsigned int)f);
 	case WAITS:
 		if (!shunt_process.engine)
-			return pass(number, a, b, c, d, e, f);
+			return call_pass(number, a, b, c, d, e, f);
 		return known_waiting_call(number, a, b, c, d, e, f);
 	case CONFINES:
 		return shunt_confine_call(number, a, b, c, d, e, f);
 	case LIMITS:
 		shunt_rlimit_look(number, a, b, c);
-		return pass(number, a, b, c, d, e, f);
+		return call_pass(number, a, b, c, d, e, f);
 	case REPLACES:
 		other = shunt_lookup((int)b);
 		if (other && other->kind == SHUNT_FILE_PRIVATE && shunt_is_own_fd(other))
@@ -286,7 +287,7 @@ static long look(long number, long a, long b, long c, long d, long e, long f)
 		if (hidden(a))
 			return shunt_fail(EBADF);
 		if (!shunt_lookup((int)a))
-			return pass(number, a, b, c, d, e, f);
+			return call_pass(number, a, b, c, d, e, f);
 		return known_call(call == DATA, number, (int)a, b, c, d, e, f);
 	}
 }
@@ -294,6 +295,6 @@ static long look(long number, long a, long b, long c, long d, long e, long f)
 long shunt_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
 	if (unlikely(sort(number) != OTHER))
-		return look(number, a, b, c, d, e, f);
-	return pass(number, a, b, c, d, e, f);
+		return call_look(number, a, b, c, d, e, f);
+	return call_pass(number, a, b, c, d, e, f);
 }

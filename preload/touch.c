@@ -31,7 +31,7 @@ static bool write_word(uintptr_t at)
 			     at & -ALIGNED, nothing) >= 0 || errno != EFAULT;
 }
 
-static bool ask(uintptr_t *known, uintptr_t first, uintptr_t last, bool (*touch)(uintptr_t at))
+static bool page_ask(uintptr_t *known, uintptr_t first, uintptr_t last, bool (*touch)(uintptr_t at))
 {
 	uintptr_t more = last / PAGE - first / PAGE;
 	int saved = errno;
@@ -52,7 +52,7 @@ static inline bool touch_ends(uintptr_t *known, const void *from, size_t bytes,
 		return false;
 	if (likely(first >= (span & -PAGE) && last / PAGE <= span / PAGE + span % PAGE))
 		return true;
-	return ask(known, first, last, touch);
+	return page_ask(known, first, last, touch);
 }
 
 bool shunt_touch_read(const void *from, size_t bytes)

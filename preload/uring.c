@@ -11,7 +11,7 @@
 
 static _Atomic enum shunt_uring answered;	/* while there is no engine */
 
-static void note(enum shunt_uring uring)
+static void uring_note(enum shunt_uring uring)
 {
 	struct shunt_engine *engine = shunt_process.engine;
 	bool news = atomic_exchange(&answered, uring) != uring;
@@ -24,12 +24,12 @@ static void note(enum shunt_uring uring)
 
 void shunt_uring_begin(void)
 {
-	atomic_thread_fence(memory_order_seq_cst);	/* note() sees the engine, or we its answer */
+	atomic_thread_fence(memory_order_seq_cst);	/* uring_note() sees the engine, or we its answer */
 	shunt_uring_set(shunt_process.engine, atomic_load(&answered));
 }
 
 /* Streams that never come to a link are seen by every ring. */
-static bool concerns(const struct shunt_config *config)
+static bool uring_concerns(const struct shunt_config *config)
 {
 	const char *name;
 
@@ -42,19 +42,19 @@ bool shunt_uring_refused(void)
 	const struct shunt_config *config = shunt_process_config();
 	int saved = errno;
 
-	if (!concerns(config))
+	if (!uring_concerns(config))
 		return false;
 	if (shunt_process_foreign())
 		return config->uring == SHUNT_URING_DENY;
 	switch ((enum shunt_uring_choice)config->uring) {
 	case SHUNT_URING_DENY:
-		note(SHUNT_URING_REFUSED);
+		uring_note(SHUNT_URING_REFUSED);
 		break;
 	case SHUNT_URING_ALLOW:
-		note(SHUNT_URING_IGNORED);
+		uring_note(SHUNT_URING_IGNORED);
 		break;
 	case SHUNT_URING_TCP:
-		note(SHUNT_URING_RULES);
+		uring_note(SHUNT_URING_RULES);
 		shunt_rights_ring();
 		break;
 	}

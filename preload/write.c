@@ -55,7 +55,7 @@ ssize_t writev(int fd, const struct iovec *iov, int count)
 }
 
 /* As in read.c. */
-static bool serves(off64_t offset, int flags)
+static bool write_serves(off64_t offset, int flags)
 {
 	return offset == -1 &&
 	       !(flags & ~(RWF_NOWAIT | RWF_HIPRI | RWF_DSYNC | RWF_SYNC | RWF_APPEND));
@@ -65,7 +65,7 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int f
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
 
-	if (stream && serves(offset, flags))
+	if (stream && write_serves(offset, flags))
 		return write_pieces(fd, stream, iov, count, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0);
 	return real(pwritev2)(fd, iov, count, offset, flags);
 }
@@ -74,7 +74,7 @@ ssize_t pwritev64v2(int fd, const struct iovec *iov, int count, off64_t offset, 
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
 
-	if (stream && serves(offset, flags))
+	if (stream && write_serves(offset, flags))
 		return write_pieces(fd, stream, iov, count, flags & RWF_NOWAIT ? MSG_DONTWAIT : 0);
 	return real(pwritev64v2)(fd, iov, count, offset, flags);
 }

@@ -23,7 +23,7 @@ static int listen_as(struct shunt_engine *engine)
 	return shunt_endpoint_listen(engine, name, SOCK_SEQPACKET, SHUNT_ADMIN_CLIENTS);
 }
 
-static void end(struct shunt_engine *engine, struct shunt_admin_client *client)
+static void client_end(struct shunt_engine *engine, struct shunt_admin_client *client)
 {
 	shunt_own_fds_close(engine, client->fd);
 	client->fd = -1;
@@ -35,11 +35,11 @@ void shunt_admin_close(struct shunt_service *service)
 {
 	shunt_own_fds_close(service->engine, service->admin.fd);
 	for (int i = 0; i < SHUNT_ADMIN_CLIENTS; i++)
-		end(service->engine, &service->admin.clients[i]);
+		client_end(service->engine, &service->admin.clients[i]);
 }
 
 /* A free place, or that of the oldest client. */
-static struct shunt_admin_client *place(struct shunt_service *service)
+static struct shunt_admin_client *client_place(struct shunt_service *service)
 {
 	struct shunt_admin_client *oldest = &service->admin.clients[0];
 
@@ -51,13 +51,13 @@ static struct shunt_admin_client *place(struct shunt_service *service)
 		if (client->number < oldest->number)
 			oldest = client;
 	}
-	end(service->engine, oldest);
+	client_end(service->engine, oldest);
 	return oldest;
 }
 
-static void hear(struct shunt_source *source, uint32_t events);
+static void client_hear(struct shunt_source *source, uint32_t events);
 
-static void welcome(struct shunt_source *source, uint32_t events)
+static void client_welcome(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, admin.source);
 	struct shunt_engine *engine = service->engine;
@@ -71,12 +71,12 @@ static void welcome(struct shunt_source *source, uint32_t events)
 		shunt_porter_dismiss(engine, fd);
 		return;
 	}
-	client = place(service);
+	client = client_place(service);
 	client->fd = fd;
 	client->number = ++service->admin.came;
-	client->source.ready = hear;
+	client->source.ready = client_hear;
 	if (shunt_loop_add(&engine->loop, fd, &client->source, EPOLLIN))
-		end(engine, client);
+		client_end(engine, client);
 }
 
 /* One packet. 1: there are more; 0: it was the last one; or -errno. */
@@ -108,7 +108,7 @@ static void send_packets(struct shunt_source *source, uint32_t events)
 		rc = send_packet(client);
 	} while (rc > 0);
 	if (rc != -EAGAIN)
-		end(client->engine, client);
+		client_end(client->engine, client);
 }
 
 /* Text and what follows it as one. NULL: no memory. */
@@ -125,7 +125,7 @@ static char *whole(struct shunt_answer *answer, size_t *length)
 	return text;
 }
 
-static void reply(struct shunt_admin_client *client, char sign, struct shunt_answer *answer)
+static void client_reply(struct shunt_admin_client *client, char sign, struct shunt_answer *answer)
 {
 	client->sign = sign;
 	client->text = whole(answer, &client->length);
@@ -133,12 +133,12 @@ static void reply(struct shunt_admin_client *client, char sign, struct shunt_ans
 	client->source.ready = send_packets;
 	if (!client->text ||
 	    shunt_loop_change(&client->engine->loop, client->fd, &client->source, EPOLLOUT))
-		end(client->engine, client);
+		client_end(client->engine, client);
 	else
 		send_packets(&client->source, EPOLLOUT);
 }
 
-static void hear(struct shunt_source *source, uint32_t events)
+static void client_hear(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_admin_client *client = shunt_loop_owner(source, struct shunt_admin_client, source);
 	struct shunt_engine *engine = client->engine;
@@ -156,11 +156,11 @@ static void hear(struct shunt_source *source, uint32_t events)
 	if (got < 0 && errno == EAGAIN)
 		return;
 	if (got <= 0) {
-		end(engine, client);
+		client_end(engine, client);
 		return;
 	}
 	refused = shunt_command_run(engine, line, (size_t)got, &answer);
-	reply(client, refused ? '-' : '+', &answer);
+	client_reply(client, refused ? '-' : '+', &answer);
 	shunt_answer_end(&answer);
 }
 
@@ -168,7 +168,7 @@ void shunt_admin_open(struct shunt_service *service)
 {
 	struct shunt_admin *admin = &service->admin;
 
-	admin->source.ready = welcome;
+	admin->source.ready = client_welcome;
 	for (int i = 0; i < SHUNT_ADMIN_CLIENTS; i++) {
 		admin->clients[i] = (struct shunt_admin_client) { .engine = service->engine, .fd = -1 };
 	}

@@ -178,7 +178,7 @@ static int cut(char *line, size_t bytes, char **words)
 	return inside ? count : -1;
 }
 
-static const struct shunt_command *find(const char *name)
+static const struct shunt_command *command_find(const char *name)
 {
 	for (size_t i = 0; i < COMMANDS; i++)
 		if (!strcmp(commands[i].name, name))
@@ -202,7 +202,7 @@ int shunt_command_run(struct shunt_engine *engine, const char *line, size_t byte
 				 "space between them\n", SHUNT_COMMAND_MAX, SHUNT_COMMAND_WORDS);
 		return -1;
 	}
-	command = find(words[0]);
+	command = command_find(words[0]);
 	if (!command) {
 		shunt_answer_put(answer, "no command '%s'; `help` lists them\n", words[0]);
 		return -1;

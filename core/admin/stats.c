@@ -31,7 +31,7 @@ struct sum {
 	struct shunt_bytes plain_tx, plain_rx;	/* of the totals, what the kernel says of open plain streams */
 };
 
-static void add(struct shunt_bytes *sum, const struct shunt_bytes *more)
+static void bytes_add(struct shunt_bytes *sum, const struct shunt_bytes *more)
 {
 	sum->tcp += more->tcp;
 	sum->link += more->link;
@@ -63,10 +63,10 @@ static int list_stream(struct shunt_stream *stream, void *arg)
 	subtract(&sum->plain_tx, &tx);
 	subtract(&sum->plain_rx, &rx);
 	shunt_carried_add(stream, &tx, &rx);
-	add(&sum->plain_tx, &tx);
-	add(&sum->plain_rx, &rx);
-	add(&sum->totals.tx, &tx);
-	add(&sum->totals.rx, &rx);
+	bytes_add(&sum->plain_tx, &tx);
+	bytes_add(&sum->plain_rx, &rx);
+	bytes_add(&sum->totals.tx, &tx);
+	bytes_add(&sum->totals.rx, &rx);
 	shunt_histogram_merge(sum->totals.sizes, stream->tx.sizes, SHUNT_SIZE_BUCKETS);
 	shunt_stats_put_stream(sum->text, stream, &tx, &rx);
 	return 0;
@@ -302,7 +302,7 @@ int shunt_stats_listen(struct shunt_engine *engine)
 }
 
 /* One answer at a time; a reader that does not keep up gets what it takes in half a second. */
-static void answer(struct shunt_engine *engine, int fd)
+static void reader_answer(struct shunt_engine *engine, int fd)
 {
 	struct timeval patience = { .tv_usec = PATIENCE_US };
 	size_t bytes = 0, done = 0;
@@ -335,7 +335,7 @@ static bool has_left(struct shunt_engine *engine, int fd)
  * An arrival is in a receive queue, whether the program polls or not. Where gaps between its polls are counted
  * (SHUNT_POLL_WARN_US), a poll of ours would hide one.
  */
-static void hear(struct shunt_engine *engine)
+static void reader_hear(struct shunt_engine *engine)
 {
 	if (!shunt_config_live(&engine->config.poll_warn_us))
 		shunt_group_poll(engine);
@@ -355,8 +355,8 @@ void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 		return;
 	}
 	if (!has_left(engine, asking)) {
-		hear(engine);
-		answer(engine, asking);
+		reader_hear(engine);
+		reader_answer(engine, asking);
 	}
 	shunt_own_fds_close(engine, asking);
 }

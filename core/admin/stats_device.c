@@ -32,7 +32,7 @@ void shunt_stats_put_gauges(struct shunt_json *text, struct shunt_group *group)
 	shunt_json_number(text, "model_mr_ns", gauges.mr_ns);
 }
 
-static int list(struct shunt_engine *engine, struct named *devices)
+static int devices_list(struct shunt_engine *engine, struct named *devices)
 {
 	struct shunt_group *group = &engine->group;
 	int count = 0;
@@ -79,7 +79,7 @@ void shunt_stats_put_devices(struct shunt_json *text, struct shunt_engine *engin
 {
 	struct shunt_hw_port *port = malloc(sizeof(*port));
 	struct named devices[SHUNT_DEVICES];
-	int count = list(engine, devices);
+	int count = devices_list(engine, devices);
 
 	shunt_json_put(text, "\"devices\":[");
 	for (int i = 0; i < count; i++) {

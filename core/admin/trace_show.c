@@ -56,7 +56,7 @@ static void put_peers(struct shunt_json *json, const struct shunt_service *servi
 	shunt_json_put(json, "],");
 }
 
-static int tell(struct shunt_stream *stream, void *unused)
+static int stream_tell(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
 	shunt_traced_tell(stream);
@@ -66,7 +66,7 @@ static int tell(struct shunt_stream *stream, void *unused)
 void shunt_trace_settle(struct shunt_engine *engine)
 {
 	shunt_lock_take(&engine->streams_lock);
-	shunt_streams_each(engine, tell, NULL);
+	shunt_streams_each(engine, stream_tell, NULL);
 	shunt_lock_leave(&engine->streams_lock);
 }
 

@@ -7,8 +7,8 @@
 
 #define VARIABLE "SHUNT_CONF"
 
-static void say(const struct shunt_conf_asker *asker, const char *path, unsigned int number,
-		const char *what)
+static void conf_say(const struct shunt_conf_asker *asker, const char *path, unsigned int number,
+		     const char *what)
 {
 	char line[SHUNT_CONFIG_LINE_MAX], at[16] = "";
 
@@ -92,7 +92,7 @@ static void complain_line(unsigned int number, const char *why, void *arg)
 	struct layer *layer = arg;
 
 	layer->wrong.lines++;
-	say(layer->asker, layer->file->path, number, why);
+	conf_say(layer->asker, layer->file->path, number, why);
 }
 
 static void note_origin(struct layer *layer, const char *name, struct shunt_conf_origin origin)

@@ -17,7 +17,7 @@
 typedef void complain_call(const char *line, void *arg);
 
 /* A line may quote what the environment holds. */
-static void say(char *line, complain_call *complain, void *arg)
+static void review_say(char *line, complain_call *complain, void *arg)
 {
 	for (char *at = line; *at; at++)
 		if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
@@ -100,7 +100,7 @@ static void complain_name(const char *name, complain_call *complain, void *arg)
 		snprintf(line, sizeof(line), "there is no variable %s; is it %s that is meant?", name, meant);
 	else
 		snprintf(line, sizeof(line), "there is no variable %s; `shunt config` lists them", name);
-	say(line, complain, arg);
+	review_say(line, complain, arg);
 }
 
 int shunt_config_unknown(char *const *environment, complain_call *complain, void *arg)
@@ -300,7 +300,7 @@ static int find_idle(const struct shunt_config *c, complain_call *complain, void
 			continue;
 		snprintf(line, sizeof(line), "%s ha%s no effect: SHUNT_%s=%.32s", names, found > 1 ? "ve" : "s", idle[i].by,
 			 shunt_config_value_text(row_of(idle[i].by), c, value, sizeof(value)));
-		say(line, complain, arg);
+		review_say(line, complain, arg);
 		count++;
 		if (!c->enable || is_none(c))
 			break;	/* that says it of all */
@@ -344,7 +344,7 @@ static int find_excessive(const struct shunt_config *c, complain_call *complain,
 		snprintf(line, sizeof(line), "%s=%s is too much beside %s=%s: %s", a->name,
 			 shunt_config_value_text(a, c, value, sizeof(value)), b->name,
 			 shunt_config_value_text(b, c, other, sizeof(other)), excessive[i].so);
-		say(line, complain, arg);
+		review_say(line, complain, arg);
 		count++;
 	}
 	return count;
@@ -359,7 +359,7 @@ static int find_small_region(const struct shunt_config *c, complain_call *compla
 	snprintf(line, sizeof(line), "SHUNT_MR=%s is less than SHUNT_RING_MAX=%s, which is used instead",
 		 shunt_config_value_text(row_of("MR"), c, value, sizeof(value)),
 		 shunt_config_value_text(row_of("RING_MAX"), c, most, sizeof(most)));
-	say(line, complain, arg);
+	review_say(line, complain, arg);
 	return 1;
 }
 

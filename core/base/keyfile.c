@@ -11,7 +11,7 @@
 
 #include "core/base/hmac.h"
 
-static const uint8_t *fail(const char *what, const char **why)
+static const uint8_t *key_fail(const char *what, const char **why)
 {
 	*why = what;
 	return NULL;
@@ -67,7 +67,7 @@ static void derive(const uint8_t *bytes, size_t count, uint8_t key[SHUNT_KEY_BYT
 	shunt_hmac_end(&hmac, key);
 }
 
-static const uint8_t *keep(int fd, size_t count, const char **why)
+static const uint8_t *key_keep(int fd, size_t count, const char **why)
 {
 	uint8_t bytes[SHUNT_KEYFILE_MAX + 1];
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -75,7 +75,7 @@ static const uint8_t *keep(int fd, size_t count, const char **why)
 
 	if (!read_all(fd, bytes, count)) {
 		explicit_bzero(bytes, sizeof(bytes));
-		return fail("it could not be read whole", why);
+		return key_fail("it could not be read whole", why);
 	}
 	key = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (key != MAP_FAILED) {
@@ -84,7 +84,7 @@ static const uint8_t *keep(int fd, size_t count, const char **why)
 		mprotect(key, page, PROT_READ);
 	}
 	explicit_bzero(bytes, sizeof(bytes));
-	return key != MAP_FAILED ? key : fail("out of memory", why);
+	return key != MAP_FAILED ? key : key_fail("out of memory", why);
 }
 
 const uint8_t *shunt_keyfile_read(const char *path, const char **why)
@@ -94,10 +94,10 @@ const uint8_t *shunt_keyfile_read(const char *path, const char **why)
 	struct stat st;
 
 	if (fd < 0)
-		return fail(errno == ELOOP ? "it is a symbolic link" : name_of(errno), why);
+		return key_fail(errno == ELOOP ? "it is a symbolic link" : name_of(errno), why);
 	*why = fstat(fd, &st) ? name_of(errno) : find_fault(&st);
 	if (!*why)
-		key = keep(fd, (size_t)st.st_size, why);
+		key = key_keep(fd, (size_t)st.st_size, why);
 	close(fd);
 	return key;
 }

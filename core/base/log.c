@@ -196,7 +196,7 @@ static void write_to_standard_error(const char *line, size_t len)
 		shunt_write_nosig(call.write, STDERR_FILENO, line, len);
 }
 
-static void say_why(const char *path, const char *why)
+static void log_say_why(const char *path, const char *why)
 {
 	struct shunt_log_line said = { .level = SHUNT_LOG_WARN };
 	char line[SHUNT_LOG_LINE_MAX], text[SHUNT_LOG_LINE_MAX];
@@ -222,7 +222,7 @@ static int open_file(void)
 		return -1;
 	fd = shunt_outfile_append(path, &why);
 	if (fd < 0)
-		say_why(path, why);
+		log_say_why(path, why);
 	return fd;
 }
 

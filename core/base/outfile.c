@@ -19,7 +19,7 @@
 static const char not_ours[] = "it is not a regular file of this user";
 
 /* Async-signal-safe, other than strerror(). */
-static int fail(int error, const char **why)
+static int outfile_fail(int error, const char **why)
 {
 	*why = strerrordesc_np(error);
 	if (!*why)
@@ -42,7 +42,7 @@ int shunt_outfile_append(const char *path, const char **why)
 	if (fd < 0 && (errno == ELOOP || errno == ENXIO))
 		*why = not_ours;
 	else if (fd < 0)
-		fail(errno, why);
+		outfile_fail(errno, why);
 	if (fd < 0)
 		return -1;
 	if (!fstat(fd, &st) && is_ours(&st) && st.st_nlink <= 1)
@@ -99,14 +99,15 @@ static int open_temporary(int folder, char *name, size_t room)
 	return openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | SAFELY, MODE);
 }
 
-static int replace(int folder, const char *name, const char *bytes, size_t length,
-		   ssize_t (*writer)(int fd, const void *buffer, size_t length), const char **why)
+static int outfile_replace(int folder, const char *name, const char *bytes, size_t length,
+			   ssize_t (*writer)(int fd, const void *buffer, size_t length),
+			   const char **why)
 {
 	char temporary[32];
 	int fd = open_temporary(folder, temporary, sizeof(temporary)), rc;
 
 	if (fd < 0)
-		return fail(errno, why);
+		return outfile_fail(errno, why);
 	rc = write_all(fd, bytes, length, writer) ? errno : 0;
 	if (close(fd) && !rc)
 		rc = errno;
@@ -115,7 +116,7 @@ static int replace(int folder, const char *name, const char *bytes, size_t lengt
 	if (!rc)
 		return 0;
 	unlinkat(folder, temporary, 0);
-	return fail(rc, why);
+	return outfile_fail(rc, why);
 }
 
 int shunt_outfile_replace(const char *path, const char *bytes, size_t length,
@@ -126,13 +127,13 @@ int shunt_outfile_replace(const char *path, const char *bytes, size_t length,
 	struct stat st;
 
 	if (folder < 0)
-		return fail(errno, why);
+		return outfile_fail(errno, why);
 	/* As root, rename() would put a file in the place of /dev/null. */
 	if (!fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) && !is_ours(&st)) {
 		*why = not_ours;
 		rc = -1;
 	} else {
-		rc = replace(folder, name, bytes, length, writer, why);
+		rc = outfile_replace(folder, name, bytes, length, writer, why);
 	}
 	close(folder);
 	return rc;

@@ -13,7 +13,7 @@ static const uint32_t constants[64] = {
 	0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
 };
 
-static inline uint32_t turn(uint32_t x, int by)
+static inline uint32_t word_turn(uint32_t x, int by)
 {
 	return x >> by | x << (32 - by);
 }
@@ -26,7 +26,8 @@ static void expand(const uint8_t block[64], uint32_t w[64])
 	for (int i = 16; i < 64; i++) {
 		uint32_t a = w[i - 15], b = w[i - 2];
 
-		w[i] = w[i - 16] + (turn(a, 7) ^ turn(a, 18) ^ a >> 3) + w[i - 7] + (turn(b, 17) ^ turn(b, 19) ^ b >> 10);
+		w[i] = w[i - 16] + (word_turn(a, 7) ^ word_turn(a, 18) ^ a >> 3) + w[i - 7] +
+		       (word_turn(b, 17) ^ word_turn(b, 19) ^ b >> 10);
 	}
 }
 
@@ -37,8 +38,8 @@ static void work_in(uint32_t state[8], const uint8_t block[64])
 	expand(block, w);
 	memcpy(s, state, sizeof(s));
 	for (int i = 0; i < 64; i++) {
-		uint32_t sum1 = turn(s[4], 6) ^ turn(s[4], 11) ^ turn(s[4], 25);
-		uint32_t sum0 = turn(s[0], 2) ^ turn(s[0], 13) ^ turn(s[0], 22);
+		uint32_t sum1 = word_turn(s[4], 6) ^ word_turn(s[4], 11) ^ word_turn(s[4], 25);
+		uint32_t sum0 = word_turn(s[0], 2) ^ word_turn(s[0], 13) ^ word_turn(s[0], 22);
 		uint32_t one = s[7] + sum1 + ((s[4] & s[5]) ^ (~s[4] & s[6])) + constants[i] + w[i];
 		uint32_t two = sum0 + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
 

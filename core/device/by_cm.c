@@ -52,13 +52,13 @@ struct shunt_by_cm {
 };
 
 /* Around calls of the library: its descriptors are ours, and no fork is under way. */
-static void enter(struct shunt_by_cm *by_cm)
+static void by_cm_enter(struct shunt_by_cm *by_cm)
 {
 	shunt_loading_begin(by_cm->device->engine);
 	shunt_own_fds_begin(by_cm->device->engine);
 }
 
-static void leave(struct shunt_by_cm *by_cm)
+static void by_cm_leave(struct shunt_by_cm *by_cm)
 {
 	shunt_own_fds_end(by_cm->device->engine);
 	shunt_loading_end(by_cm->device->engine);
@@ -66,7 +66,7 @@ static void leave(struct shunt_by_cm *by_cm)
 
 /* --- what the connection manager says --- */
 
-static void say_why(const struct shunt_by_cm *by_cm, int status)
+static void by_cm_say_why(const struct shunt_by_cm *by_cm, int status)
 {
 	shunt_log(SHUNT_LOG_WARN, "a queue pair of device %s cannot be connected: %s",
 		  by_cm->device->context->device->name, strerror(-status));
@@ -81,7 +81,7 @@ static void on_joined(void *pair_arg, int status)
 		shunt_device_qp_joined(device, bond->qp);
 		return;
 	}
-	say_why(bond->by_cm, status);
+	by_cm_say_why(bond->by_cm, status);
 	shunt_device_qp_failed(device, bond->qp, "its queue pairs cannot be connected");
 }
 
@@ -99,14 +99,14 @@ static const struct cm_callbacks callbacks = {
 	.drop = shunt_own_fds_drop,
 };
 
-static void ready(struct shunt_source *source, uint32_t events)
+static void by_cm_ready(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_by_cm *by_cm = shunt_loop_owner(source, struct shunt_by_cm, source);
 
 	(void)events;
-	enter(by_cm);
+	by_cm_enter(by_cm);
 	cm_step(&by_cm->cm, shunt_now(by_cm->device->engine) / 1000000);
-	leave(by_cm);
+	by_cm_leave(by_cm);
 }
 
 /* --- life --- */
@@ -122,8 +122,8 @@ int shunt_by_cm_open(struct shunt_device *device, const union ibv_gid *gid,
 		return -ENOMEM;
 	by_cm->device = device;
 	by_cm->gid = *gid;
-	by_cm->source.ready = ready;
-	enter(by_cm);
+	by_cm->source.ready = by_cm_ready;
+	by_cm_enter(by_cm);
 	result = cm_open(&by_cm->cm, &callbacks, engine);
 	if (result) {
 		shunt_log(SHUNT_LOG_WARN, "queue pairs of %s cannot be connected: %s",
@@ -134,7 +134,7 @@ int shunt_by_cm_open(struct shunt_device *device, const union ibv_gid *gid,
 		if (result)
 			cm_close(&by_cm->cm);
 	}
-	leave(by_cm);
+	by_cm_leave(by_cm);
 	if (result)
 		free(by_cm);
 	else
@@ -160,10 +160,10 @@ static void free_all(struct shunt_by_cm *by_cm)
 
 void shunt_by_cm_close(struct shunt_by_cm *by_cm)
 {
-	enter(by_cm);
+	by_cm_enter(by_cm);
 	shunt_loop_remove(&by_cm->device->engine->loop, cm_fd(&by_cm->cm));
 	cm_close(&by_cm->cm);
-	leave(by_cm);
+	by_cm_leave(by_cm);
 	free_all(by_cm);
 }
 
@@ -295,7 +295,7 @@ static int connect_to(struct shunt_by_cm *by_cm, struct bond *bond, const union 
 
 /* --- a queue pair --- */
 
-static struct bond **find(struct shunt_by_cm *by_cm, const struct ibv_qp *qp)
+static struct bond **bond_find(struct shunt_by_cm *by_cm, const struct ibv_qp *qp)
 {
 	struct bond **p = &by_cm->bonds;
 
@@ -306,7 +306,7 @@ static struct bond **find(struct shunt_by_cm *by_cm, const struct ibv_qp *qp)
 
 void shunt_by_cm_tell(struct shunt_by_cm *by_cm, const struct ibv_qp *qp, void *address)
 {
-	const struct bond *bond = *find(by_cm, qp);
+	const struct bond *bond = *bond_find(by_cm, qp);
 	struct address told = bond ? bond->told : (struct address) { .port = 0 };
 
 	told.magic = MAGIC;
@@ -332,7 +332,7 @@ int shunt_by_cm_join(struct shunt_by_cm *by_cm, struct ibv_qp *qp, const struct 
 	int result = -EADDRNOTAVAIL;
 
 	memcpy(&told, address, sizeof(told));
-	if (told.magic != MAGIC || *find(by_cm, qp))
+	if (told.magic != MAGIC || *bond_find(by_cm, qp))
 		return -EPROTO;
 	bond = calloc(1, sizeof(*bond));
 	if (!bond)
@@ -340,13 +340,13 @@ int shunt_by_cm_join(struct shunt_by_cm *by_cm, struct ibv_qp *qp, const struct 
 	bond->by_cm = by_cm;
 	bond->qp = qp;
 	by_cm->cm.reads = reads_of(&by_cm->device->limits);
-	enter(by_cm);
+	by_cm_enter(by_cm);
 	if (ends_of(by_cm, path, &here, &there))
 		result = told.port ? connect_to(by_cm, bond, &here, &there, &told) :
 				     expect(by_cm, bond, &here, &there);
-	leave(by_cm);
+	by_cm_leave(by_cm);
 	if (result) {
-		say_why(by_cm, result);
+		by_cm_say_why(by_cm, result);
 		free(bond);
 		return result;
 	}
@@ -357,13 +357,13 @@ int shunt_by_cm_join(struct shunt_by_cm *by_cm, struct ibv_qp *qp, const struct 
 
 void shunt_by_cm_part(struct shunt_by_cm *by_cm, const struct ibv_qp *qp)
 {
-	struct bond **p = find(by_cm, qp), *bond = *p;
+	struct bond **p = bond_find(by_cm, qp), *bond = *p;
 
 	if (!bond)
 		return;
 	*p = bond->next;
-	enter(by_cm);
+	by_cm_enter(by_cm);
 	cm_pair_drop(&by_cm->cm, bond->pair);
-	leave(by_cm);
+	by_cm_leave(by_cm);
 	free(bond);
 }

@@ -82,9 +82,9 @@ struct shunt_device_kind {
 	/* The index of a path's partition, which a QP has from INIT on; -ENOENT: the port has no part in it. NULL: it is 0. */
 	int (*partition)(const struct shunt_device *device, const struct shunt_path *path);
 	/*
-	 * Connects a QP in INIT with what the peer has told, by this path. 0: it is in RTS.
-	 * SHUNT_JOINS_LATER: the end that has told first is in RTS when link_hooks->joined says so.
-	 * The other end is before the peer's first message comes. Or -errno.
+	 * Connects a QP in INIT with what the peer has told, by this path. 0: it is in RTS. SHUNT_JOINS_LATER: the
+	 * end that has told first is in RTS when link_hooks->joined says so. The other end is in RTS before the
+	 * peer's first message comes. Or -errno.
 	 */
 	int (*join)(struct shunt_device *device, struct ibv_qp *qp, const struct shunt_path *path,
 		    const void *address, const int *fds, int count);
@@ -92,7 +92,7 @@ struct shunt_device_kind {
 	/*
 	 * With limited address space (core/link/share.h). NULL, all of them: then such a process has no links of this
 	 * kind. The size of the arenas of later domains. The bytes that a peer may map of a domain, arena included.
-	 * At most so many of a peer's are mapped (0: all); so many are.
+	 * The most bytes of a peer's segment to map (0: all), and the bytes that are mapped.
 	 */
 	void (*size_arena)(struct shunt_device *device, uint64_t bytes);
 	uint64_t (*segment_bytes)(struct ibv_pd *pd);

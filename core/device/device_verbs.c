@@ -136,7 +136,7 @@ void shunt_device_qp_joined(struct shunt_device *device, const struct ibv_qp *qp
 }
 
 /* Something may have happened to the device or one of its QPs. */
-static void ready(struct shunt_source *source, uint32_t events)
+static void async_ready(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_device *device = shunt_loop_owner(source, struct shunt_device, source);
 	struct ibv_async_event event;
@@ -190,7 +190,7 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 		result = adopt(engine, &verbs->context->async_fd);
 	if (!result)
 		result = unblock(engine, verbs->context->async_fd);
-	device->source.ready = ready;
+	device->source.ready = async_ready;
 	if (!result)	/* a QP's death, or the port's, would go unheard */
 		result = shunt_loop_add(&engine->loop, verbs->context->async_fd, &device->source, EPOLLIN);
 	if (result) {

@@ -34,8 +34,8 @@ static bool takes(const struct shunt_fault_plan *plan, struct shunt_fault_rule *
 }
 
 /* The rule that strikes; NULL: none. */
-static struct shunt_fault_rule *find(struct shunt_fault_plan *plan, uint32_t action, uint32_t what,
-				     const struct shunt_lane *lane)
+static struct shunt_fault_rule *rule_find(struct shunt_fault_plan *plan, uint32_t action,
+					  uint32_t what, const struct shunt_lane *lane)
 {
 	for (uint32_t i = 0; i < plan->count; i++) {
 		struct shunt_fault_rule *rule = &plan->rules[i];
@@ -51,7 +51,8 @@ static struct shunt_fault_rule *find(struct shunt_fault_plan *plan, uint32_t act
 }
 
 /* Each is logged: with the seed it can be had again. */
-static void note(uint32_t action, const struct shunt_fault_rule *rule, const struct shunt_lane *lane)
+static void fault_note(uint32_t action, const struct shunt_fault_rule *rule,
+		       const struct shunt_lane *lane)
 {
 	int saved = errno;
 
@@ -69,13 +70,13 @@ bool shunt_fault_strikes(struct shunt_fault *fault, enum shunt_fault_action acti
 			 const struct shunt_lane *lane, uint64_t *ns)
 {
 	struct shunt_fault_plan *plan = atomic_load(&fault->plan);
-	struct shunt_fault_rule *rule = plan ? find(plan, action, what, lane) : NULL;
+	struct shunt_fault_rule *rule = plan ? rule_find(plan, action, what, lane) : NULL;
 
 	if (!rule)
 		return false;
 	*ns = rule->ns;
 	atomic_fetch_add(&fault->struck, 1);
-	note(action, rule, lane);
+	fault_note(action, rule, lane);
 	return true;
 }
 
@@ -84,11 +85,11 @@ bool shunt_fault_denies_slow(uint32_t what)
 	static const int errors[] = { [SHUNT_DENY_MALLOC] = ENOMEM, [SHUNT_DENY_MAP] = ENOMEM, [SHUNT_DENY_FD] = EMFILE,
 				      [SHUNT_DENY_MR] = ENOMEM, [SHUNT_DENY_THREAD] = EAGAIN };
 	struct shunt_fault_plan *plan = atomic_load(&shunt_fault_memory);
-	struct shunt_fault_rule *rule = plan ? find(plan, SHUNT_FAULT_DENY, what, NULL) : NULL;
+	struct shunt_fault_rule *rule = plan ? rule_find(plan, SHUNT_FAULT_DENY, what, NULL) : NULL;
 
 	if (!rule)
 		return false;
-	note(SHUNT_FAULT_DENY, rule, NULL);
+	fault_note(SHUNT_FAULT_DENY, rule, NULL);
 	errno = errors[what];
 	return true;
 }

@@ -214,7 +214,8 @@ static uint64_t behind(const struct shunt_fault *fault, const struct ibv_cq *cq,
 	return due;
 }
 
-static bool hold(struct shunt_engine *engine, struct ibv_cq *cq, const struct ibv_wc *wc, uint64_t due)
+static bool completion_hold(struct shunt_engine *engine, struct ibv_cq *cq, const struct ibv_wc *wc,
+			    uint64_t due)
 {
 	struct shunt_fault *fault = &engine->fault;
 	struct shunt_fault_held *held = fault->spare;
@@ -247,7 +248,7 @@ static bool held_back(struct shunt_engine *engine, struct ibv_cq *cq, const stru
 		mine = ns ? shunt_now(engine) + ns : UINT64_MAX;
 	if (mine > due)
 		due = mine;
-	return due && hold(engine, cq, wc, due);
+	return due && completion_hold(engine, cq, wc, due);
 }
 
 /* Not more is taken from the CQ than could be held back: it would overtake what is. */
@@ -285,12 +286,12 @@ bool shunt_fault_release(struct shunt_fault *fault)
 }
 
 /* As a device does when nobody has answered it. */
-static void give_up(struct shunt_engine *engine, struct shunt_lane *lane)
+static void lane_give_up(struct shunt_engine *engine, struct shunt_lane *lane)
 {
 	struct ibv_wc wc = { .wr_id = lane->mute_wr, .status = IBV_WC_RETRY_EXC_ERR, .qp_num = lane->qp->qp_num };
 	struct ibv_qp_attr dead = { .qp_state = IBV_QPS_ERR };
 
-	hold(engine, lane->qp->send_cq, &wc, 1);
+	completion_hold(engine, lane->qp->send_cq, &wc, 1);
 	lane->link->device->verbs->modify_qp(lane->qp, &dead, IBV_QP_STATE);
 }
 
@@ -304,7 +305,7 @@ void shunt_fault_expire(struct shunt_engine *engine, uint64_t now)
 		if (!since || atomic_load(&lane->failed))
 			continue;
 		if (since + wait <= now)
-			give_up(engine, lane);
+			lane_give_up(engine, lane);
 		else
 			shunt_fault_look_at(engine, since + wait);
 	}

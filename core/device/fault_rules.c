@@ -89,7 +89,7 @@ static bool is(struct word word, const char *name)
 }
 
 /* The next word up to one of `ends`; *text is moved behind it and the separator. */
-static struct word take(const char **text, const char *ends)
+static struct word word_take(const char **text, const char *ends)
 {
 	struct word word = { *text, *text + strcspn(*text, ends) };
 
@@ -149,7 +149,7 @@ static bool odds(struct word word, uint64_t *result)
 static bool choose(struct word word, const char *words, uint32_t *result)
 {
 	for (uint32_t i = 0; *words; i++) {
-		struct word one = take(&words, "|");
+		struct word one = word_take(&words, "|");
 
 		if (one.end - one.at == word.end - word.at && !memcmp(one.at, word.at, (size_t)(one.end - one.at))) {
 			*result = *words ? i : SHUNT_FAULT_ANY;
@@ -159,7 +159,8 @@ static bool choose(struct word word, const char *words, uint32_t *result)
 	return false;
 }
 
-static int set(const struct parser *parser, struct shunt_fault_rule *rule, const struct key *key, struct word value)
+static int rule_set(const struct parser *parser, struct shunt_fault_rule *rule,
+		    const struct key *key, struct word value)
 {
 	const struct action *action = &actions[rule->action];
 	uint64_t n = 0;
@@ -202,7 +203,7 @@ static int parse_pair(const struct parser *parser, struct shunt_fault_rule *rule
 			continue;
 		if (!(actions[rule->action].keys & keys[i].key))
 			return wrong(parser, "it takes no '%s'", keys[i].name);
-		return set(parser, rule, &keys[i], (struct word) { equals + 1, pair.end });
+		return rule_set(parser, rule, &keys[i], (struct word) { equals + 1, pair.end });
 	}
 	return wrong(parser, "there is no key '%.*s'", (int)(equals - pair.at), pair.at);
 }
@@ -243,7 +244,7 @@ int shunt_fault_parse(const char *text, struct shunt_fault_plan *plan, char *err
 	memset(plan, 0, sizeof(*plan));
 	plan->seed = 1;
 	while (*text && !result) {
-		struct word item = take(&text, ";");
+		struct word item = word_take(&text, ";");
 
 		parser.item++;
 		parser.action = NULL;

@@ -104,7 +104,7 @@ static bool is_acknowledgment(const struct batch *batch, uint32_t at)
 	       batch->from[at]->opcode != IBV_WR_RDMA_READ;
 }
 
-static void add(struct batch *batch, const struct shunt_lane *lane, struct ibv_send_wr *from)
+static void wr_add(struct batch *batch, const struct shunt_lane *lane, struct ibv_send_wr *from)
 {
 	append(batch, from);
 	if (lane && from->send_flags & IBV_SEND_SIGNALED && from->opcode != IBV_WR_RDMA_READ)
@@ -136,7 +136,7 @@ static void add_message(struct batch *batch, const struct shunt_lane *lane,
 }
 
 /* The message has gone and its READ has not: nobody would ever hear that it has arrived. */
-static void give_up(struct ibv_qp *qp)
+static void qp_give_up(struct ibv_qp *qp)
 {
 	struct ibv_qp_attr dead = { .qp_state = IBV_QPS_ERR };
 
@@ -156,7 +156,7 @@ static int flush(struct ibv_qp *qp, struct batch *batch, struct ibv_send_wr **ba
 
 	batch->count = 0;
 	if (result && is_acknowledgment(batch, at)) {
-		give_up(qp);
+		qp_give_up(qp);
 		return 0;
 	}
 	if (result)
@@ -174,7 +174,7 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 		if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM)
 			add_message(&batch, lane, wr);
 		else
-			add(&batch, lane, wr);
+			wr_add(&batch, lane, wr);
 		if (batch.count > SLOTS * (BATCH - 1) || !wr->next)
 			result = flush(qp, &batch, bad);
 	}
@@ -244,7 +244,7 @@ static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_
 }
 
 /* The peer's 8 bytes. Behind a SEND that is no note nothing counts, as behind any error of a QP. */
-static void take(struct shunt_imm_queue *queue, struct ibv_wc *wc)
+static void note_take(struct shunt_imm_queue *queue, struct ibv_wc *wc)
 {
 	struct note note = queue->notes[queue->taken];
 
@@ -271,7 +271,7 @@ static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
 		if (wc[i].opcode & IBV_WC_RECV) {
 			const struct shunt_lane *lane = (struct shunt_lane *)(uintptr_t)wc[i].wr_id;
 
-			take(lane->imm, &wc[i]);
+			note_take(lane->imm, &wc[i]);
 		}
 	}
 	return count;

@@ -31,7 +31,7 @@ struct loop {
  * Completions of WRs that were given up before belong to a queue pair that has failed: there are none. The thread may not
  * have run until the time was over: so the time is taken before it looks.
  */
-static int await(struct shunt_device *device, struct loop *loop)
+static int loop_await(struct shunt_device *device, struct loop *loop)
 {
 	uint64_t until = device->engine->sys->now() + PATIENCE, now;
 	struct ibv_wc wc;
@@ -63,7 +63,7 @@ static int loop_cas(struct shunt_page *page, uint32_t word, uint64_t *expected, 
 	wr.wr.atomic.rkey = loop->page->rkey;
 	wr.wr.atomic.compare_add = *expected;
 	wr.wr.atomic.swap = desired;
-	if (loop->calls.post_send(loop->qp, &wr, &bad) || await(page->device, loop)) {
+	if (loop->calls.post_send(loop->qp, &wr, &bad) || loop_await(page->device, loop)) {
 		loop->failed = true;
 		shunt_log(
 			SHUNT_LOG_WARN,

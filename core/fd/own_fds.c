@@ -110,7 +110,7 @@ int shunt_numbers_lowest(struct shunt_engine *engine, int fd, int least, unsigne
 	return fd;
 }
 
-static void enter(struct shunt_engine *engine, uint64_t patience)
+static void numbers_enter(struct shunt_engine *engine, uint64_t patience)
 {
 	shunt_numbers_await(engine);
 	shunt_thread.closing++;
@@ -121,7 +121,7 @@ static void enter(struct shunt_engine *engine, uint64_t patience)
 
 void shunt_numbers_enter(struct shunt_engine *engine)
 {
-	enter(engine, PATIENCE);
+	numbers_enter(engine, PATIENCE);
 }
 
 void shunt_numbers_leave(struct shunt_engine *engine)
@@ -131,7 +131,8 @@ void shunt_numbers_leave(struct shunt_engine *engine)
 }
 
 /* Another thread may have given it to a new file. */
-static void replace(struct shunt_files *files, int fd, struct shunt_file *from, struct shunt_file *to)
+static void slot_replace(struct shunt_files *files, int fd, struct shunt_file *from,
+			 struct shunt_file *to)
 {
 	if ((size_t)(unsigned int)fd >= files->limit)
 		return;
@@ -142,7 +143,7 @@ static void replace(struct shunt_files *files, int fd, struct shunt_file *from, 
 
 void shunt_numbers_closed(struct shunt_engine *engine, int fd)
 {
-	replace(engine->files, fd, NULL, &engine->files->closed);
+	slot_replace(engine->files, fd, NULL, &engine->files->closed);
 }
 
 static bool is_open(struct shunt_engine *engine, int fd)
@@ -155,17 +156,17 @@ static bool is_open(struct shunt_engine *engine, int fd)
  * the program's again. True: it is, or a maker is so slow that nobody can tell, and the next call
  * looks again. A maker itself may be using a number of ours.
  */
-static bool look(struct shunt_engine *engine, int fd)
+static bool number_look(struct shunt_engine *engine, int fd)
 {
 	struct shunt_files *files = engine->files;
 	int saved = errno;
 	bool open = !atomic_load(&files->making) || is_open(engine, fd);
 
 	if (open) {
-		enter(engine, PATIENCE_CLOSED);
+		numbers_enter(engine, PATIENCE_CLOSED);
 		open = is_open(engine, fd);
 		if (open && !atomic_load(&files->making))
-			replace(files, fd, &files->closed, NULL);
+			slot_replace(files, fd, &files->closed, NULL);
 		shunt_numbers_leave(engine);
 	}
 	errno = saved;
@@ -179,7 +180,7 @@ bool shunt_numbers_gone(struct shunt_engine *engine, int fd)
 
 struct shunt_file *shunt_numbers_look(struct shunt_engine *engine, int fd)
 {
-	bool usable = !shunt_numbers_gone(engine, fd) || look(engine, fd);
+	bool usable = !shunt_numbers_gone(engine, fd) || number_look(engine, fd);
 	struct shunt_file *file = shunt_files_get(engine->files, fd);
 
 	return file == &engine->files->closed && usable ? NULL : file;

@@ -26,7 +26,7 @@ static bool is_dead(pid_t pid)
 	return kill(pid, 0) && errno == ESRCH;
 }
 
-/* At one of the names that the owner's door may have. Results: see knock(). */
+/* At one of the names that the owner's door may have. Results: see door_knock(). */
 static int knock_at(struct shunt_engine *engine, pid_t owner, uint32_t number, int to)
 {
 	char name[SHUNT_ENDPOINT_NAME];
@@ -47,7 +47,7 @@ static int knock_at(struct shunt_engine *engine, pid_t owner, uint32_t number, i
 }
 
 /* Until it hangs up, or (none) a while. */
-static void await(struct shunt_engine *engine, int to, uint64_t until)
+static void owner_await(struct shunt_engine *engine, int to, uint64_t until)
 {
 	struct pollfd waiting = { .fd = to, .events = POLLIN };
 	uint64_t now = shunt_now(engine), left = to < 0 ? AGAIN : until > now ? until - now : 0;
@@ -57,7 +57,7 @@ static void await(struct shunt_engine *engine, int to, uint64_t until)
 }
 
 /* The owner's answer; `stream` is ours, or shared by a vfork() (then `asked` is NULL). */
-static enum shunt_told told(const struct shunt_question *asked, struct shunt_stream *stream)
+static enum shunt_told owner_told(const struct shunt_question *asked, struct shunt_stream *stream)
 {
 	if (asked)
 		return shunt_fork_slots_told(asked);
@@ -97,7 +97,7 @@ static bool is_final(int result)
  * now, and it is alive. Another error: nobody is there whose link the stream could be on. A stranger may sit on a
  * name that the owner had before.
  */
-static int knock(struct shunt_engine *engine, pid_t owner, bool foreign, int *to)
+static int door_knock(struct shunt_engine *engine, pid_t owner, bool foreign, int *to)
 {
 	int result = -ECONNREFUSED, said;
 
@@ -117,23 +117,24 @@ static int knock(struct shunt_engine *engine, pid_t owner, bool foreign, int *to
  * It is marked. 0; -EBUSY: it cannot be had; -EAGAIN: there is no answer; or there is nobody to
  * ask. No lock held.
  */
-static int ask(struct shunt_engine *engine, pid_t owner, const struct shunt_question *asked,
-	       struct shunt_stream *stream)
+static int owner_ask(struct shunt_engine *engine, pid_t owner, const struct shunt_question *asked,
+		     struct shunt_stream *stream)
 {
 	uint64_t until = shunt_now(engine) + PATIENCE;
 	enum shunt_told answer;
 	int result = 0, to;
 
-	while ((answer = told(asked, stream)) == SHUNT_TOLD_NOTHING && shunt_now(engine) < until) {
-		result = knock(engine, owner, !asked, &to);
+	while ((answer = owner_told(asked, stream)) == SHUNT_TOLD_NOTHING &&
+	       shunt_now(engine) < until) {
+		result = door_knock(engine, owner, !asked, &to);
 		if (!result) {
-			await(engine, to, until);
+			owner_await(engine, to, until);
 			close_own(engine, to, !asked);
 		} else if (result != -EAGAIN) {
 			return result;
 		}
-		if (told(asked, stream) == SHUNT_TOLD_NOTHING)	/* it was somebody else's turn */
-			await(engine, -1, until);
+		if (owner_told(asked, stream) == SHUNT_TOLD_NOTHING)	/* it was another's turn */
+			owner_await(engine, -1, until);
 	}
 	if (answer == SHUNT_TOLD_NOTHING)
 		return -EAGAIN;
@@ -146,12 +147,12 @@ int shunt_fork_handover_ask_parent(struct shunt_engine *engine, struct shunt_str
 	int result, state = shunt_cancel_off();
 
 	atomic_store(&stream->wanted, true);
-	result = ask(engine, engine->pid, NULL, stream);
+	result = owner_ask(engine, engine->pid, NULL, stream);
 	shunt_cancel_restore(state);
 	return result;
 }
 
-static void settle(struct shunt_stream *stream)
+static void stream_settle(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
@@ -188,12 +189,12 @@ int shunt_fork_handover_ask(struct shunt_engine *engine, int fd, struct shunt_st
 	if (stream->slot) {	/* else there were too many to be counted */
 		owner = shunt_fork_slots_ask(stream, &asked);
 		/* 0: it has been handed back meanwhile. */
-		result = owner ? ask(engine, owner, &asked, stream) : 0;
+		result = owner ? owner_ask(engine, owner, &asked, stream) : 0;
 	}
 	if (result)
 		say_failure(fd, stream, -result);
 	if (is_final(result))
-		settle(stream);
+		stream_settle(stream);
 	shunt_streams_unhold(stream);
 	shunt_cancel_restore(state);
 	errno = saved;

@@ -18,8 +18,8 @@ struct shunt_source;
 struct shunt_stream;
 
 /*
- * The owner of its link hands the stream back to the kernel; waits. 0 or -errno; plain either way
- * but with -ENOMEM, which is for now: the program must not get at the socket.
+ * The owner of its link hands the stream back to the kernel; waits. 0 or -errno. The stream is plain then, except
+ * with -ENOMEM, which is for now: the program must not get at the socket.
  */
 int shunt_fork_handover_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /*

@@ -55,7 +55,7 @@ static uint64_t given_up(uint64_t word)
 }
 
 /* The slot's word while it is this stream's. */
-static bool look(const struct shunt_stream *stream, uint64_t *word)
+static bool slot_look(const struct shunt_stream *stream, uint64_t *word)
 {
 	if (!stream->slot)
 		return false;
@@ -99,7 +99,8 @@ static bool is_orphan(uint64_t word)
 	return owner_of(word) && kill(owner_of(word), 0) && errno == ESRCH;
 }
 
-static bool take(struct shunt_stream *stream, _Atomic uint64_t *slot, uint64_t owner, bool orphans)
+static bool slot_take(struct shunt_stream *stream, _Atomic uint64_t *slot, uint64_t owner,
+		      bool orphans)
 {
 	uint64_t word = atomic_load(slot), taken;
 
@@ -122,7 +123,7 @@ static bool new_slot(struct shunt_engine *engine, struct shunt_stream *stream, u
 		for (uint32_t i = 0; i < SLOTS; i++) {
 			uint32_t at = atomic_fetch_add_explicit(&shared->hint, 1, memory_order_relaxed) % SLOTS;
 
-			if (take(stream, &shared->slot[at], owner, orphans))
+			if (slot_take(stream, &shared->slot[at], owner, orphans))
 				return true;
 		}
 	}
@@ -138,7 +139,7 @@ enum shunt_whose shunt_fork_slots_touch(struct shunt_stream *stream)
 
 	if (!stream->slot)
 		return SHUNT_OURS;
-	while (look(stream, &word)) {
+	while (slot_look(stream, &word)) {
 		if (owner_of(word) == pid)
 			return SHUNT_OURS;
 		if (word & ON_LINK)
@@ -158,7 +159,7 @@ bool shunt_fork_slots_commit(struct shunt_stream *stream)
 
 	if (!stream->slot)
 		return true;
-	while (look(stream, &word) && owner_of(word) == pid)
+	while (slot_look(stream, &word) && owner_of(word) == pid)
 		if (atomic_compare_exchange_strong(stream->slot, &word, word | ON_LINK))
 			return true;
 	return false;
@@ -169,7 +170,7 @@ bool shunt_fork_slots_settle(struct shunt_stream *stream)
 	pid_t pid = stream->engine->pid;
 	uint64_t word;
 
-	while (look(stream, &word)) {
+	while (slot_look(stream, &word)) {
 		if (word & ON_LINK && owner_of(word) != pid)
 			return false;
 		if (atomic_compare_exchange_strong(stream->slot, &word, given_up(word)))
@@ -183,7 +184,7 @@ void shunt_fork_slots_leave(struct shunt_stream *stream)
 	pid_t pid = stream->engine->pid;
 	uint64_t word, left;
 
-	while (!stream->slot_left && look(stream, &word)) {
+	while (!stream->slot_left && slot_look(stream, &word)) {
 		if (owner_of(word) == pid || holders_of(word) <= 1)
 			left = given_up(word);
 		else
@@ -198,14 +199,14 @@ bool shunt_fork_slots_held(const struct shunt_stream *stream)
 {
 	uint64_t word;
 
-	return stream->shared || (look(stream, &word) && holders_of(word) > 1);
+	return stream->shared || (slot_look(stream, &word) && holders_of(word) > 1);
 }
 
 bool shunt_fork_slots_counts(const struct shunt_stream *stream)
 {
 	uint64_t word;
 
-	return look(stream, &word);
+	return slot_look(stream, &word);
 }
 
 /* --- it is asked for --- */
@@ -215,7 +216,7 @@ pid_t shunt_fork_slots_ask(struct shunt_stream *stream, struct shunt_question *a
 	uint64_t word;
 
 	*asked = (struct shunt_question) { stream->slot, stream->slot_generation };
-	while (look(stream, &word) && word & ON_LINK && !(word & HANDED))
+	while (slot_look(stream, &word) && word & ON_LINK && !(word & HANDED))
 		if (word & ASKED || atomic_compare_exchange_strong(stream->slot, &word,
 								   word | ASKED))
 			return owner_of(word);
@@ -235,14 +236,14 @@ bool shunt_fork_slots_is_asked(const struct shunt_stream *stream)
 {
 	uint64_t word;
 
-	return look(stream, &word) && word & ASKED;
+	return slot_look(stream, &word) && word & ASKED;
 }
 
 void shunt_fork_slots_tell(struct shunt_stream *stream, bool handed)
 {
 	uint64_t word;
 
-	while (look(stream, &word) && owner_of(word) == stream->engine->pid)
+	while (slot_look(stream, &word) && owner_of(word) == stream->engine->pid)
 		if (atomic_compare_exchange_strong(stream->slot, &word,
 						   (word & ~ASKED) | (handed ? HANDED : 0)))
 			break;
@@ -255,7 +256,7 @@ static void add_holder(struct shunt_stream *stream)
 {
 	uint64_t word;
 
-	while (look(stream, &word) && holders_of(word) < HOLDERS_MAX)
+	while (slot_look(stream, &word) && holders_of(word) < HOLDERS_MAX)
 		if (atomic_compare_exchange_strong(stream->slot, &word, word + HOLDER))
 			return;
 }
@@ -264,7 +265,7 @@ static bool has_slot(struct shunt_sharing *sharing, struct shunt_stream *stream,
 {
 	uint64_t word;
 
-	if (look(stream, &word))
+	if (slot_look(stream, &word))
 		return true;
 	if (sharing->full || state == SHUNT_FOREIGN)
 		return false;

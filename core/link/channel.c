@@ -51,7 +51,8 @@ static void drop_first(struct shunt_channel *channel)
 }
 
 /* Keeps what is left of `data` after `sent` bytes, with its own hold on the descriptors. */
-static int keep(struct shunt_channel *channel, const void *data, size_t bytes, size_t sent, const int *fds, int count)
+static int message_keep(struct shunt_channel *channel, const void *data, size_t bytes, size_t sent,
+			const int *fds, int count)
 {
 	struct shunt_outgoing *out;
 
@@ -94,7 +95,7 @@ static int put_or_keep(struct shunt_channel *channel, const void *data, size_t b
 		return (int)sent;	/* -errno */
 	if (sent == (ssize_t)bytes)
 		return 0;
-	result = keep(channel, data, bytes, sent < 0 ? 0 : sent, fds, count);
+	result = message_keep(channel, data, bytes, sent < 0 ? 0 : sent, fds, count);
 	/* The peer would take what comes next for the rest of this. */
 	if (result && sent > 0)
 		channel->engine->sys->shutdown(channel->fd, SHUT_RDWR);
@@ -470,7 +471,7 @@ int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *en
 	if (!result && sys->connect(fd, to, size_of(to)) && errno != EINPROGRESS)
 		result = -errno;
 	if (!result)
-		result = keep(channel, cookie, SHUNT_COOKIE_BYTES, 0, NULL, 0);
+		result = message_keep(channel, cookie, SHUNT_COOKIE_BYTES, 0, NULL, 0);
 	if (result)
 		shunt_channel_close(channel);
 	return result;

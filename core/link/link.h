@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A link: what two processes share. It holds lanes, our arena, the table of streams by our number, and the channel
- * for slow messages. The peer writes control lines and rings in our arena. It dies with either process.
+ * for slow messages. The peer writes control lines and rings in our arena. A link dies with either process.
  */
 #ifndef SHUNT_CORE_LINK_LINK_H
 #define SHUNT_CORE_LINK_LINK_H

@@ -43,7 +43,7 @@ static enum kind kind_of(struct shunt_engine *engine, int fd)
  * The packet holds them, too: the close here is not the last one, so a socket does not linger in it. A file's server
  * hears of each close, so others need places at the porter's, which are few. True: all were wanted.
  */
-static bool let_go(struct shunt_engine *engine, const int *fds, int count)
+static bool fds_let_go(struct shunt_engine *engine, const int *fds, int count)
 {
 	bool good = true;
 
@@ -79,5 +79,7 @@ int shunt_screen_packet(struct shunt_engine *engine, int fd, int most)
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	count = shunt_scm_rights_take(engine->sys, &header, fds, RIGHTS_MOST);
-	return let_go(engine, fds, count) && count <= most && !(header.msg_flags & MSG_CTRUNC) ? 1 : -EBADMSG;
+	return fds_let_go(engine, fds, count) && count <= most && !(header.msg_flags & MSG_CTRUNC) ?
+		       1 :
+		       -EBADMSG;
 }

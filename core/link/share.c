@@ -58,7 +58,7 @@ static uint64_t spare_of(const struct shunt_engine *engine)
 	return shunt_space_spare(&space, engine->space_thread + engine->space_links);
 }
 
-static void count(struct shunt_link *link, uint64_t bytes)
+static void mapped_count(struct shunt_link *link, uint64_t bytes)
 {
 	link->engine->space_links += bytes - link->space;
 	link->space = bytes;
@@ -87,7 +87,8 @@ void shunt_share_begin(struct shunt_link *link)
 
 	if (!link->maps)
 		return;
-	count(link, kind->segment_bytes(link->pd) + link->maps + GUARDS * shunt_guard_cost());
+	mapped_count(link,
+		     kind->segment_bytes(link->pd) + link->maps + GUARDS * shunt_guard_cost());
 	kind->map_most(link->pd, link->maps);
 }
 
@@ -109,11 +110,11 @@ void shunt_share_settle(struct shunt_link *link)
 	const struct shunt_device_kind *kind = link->device->kind;
 
 	if (link->maps)
-		count(link, kind->segment_bytes(link->pd) + kind->mapped(link->lanes[0].qp) +
-				    GUARDS * shunt_guard_cost());
+		mapped_count(link, kind->segment_bytes(link->pd) + kind->mapped(link->lanes[0].qp) +
+					   GUARDS * shunt_guard_cost());
 }
 
 void shunt_share_end(struct shunt_link *link)
 {
-	count(link, 0);
+	mapped_count(link, 0);
 }

@@ -133,7 +133,7 @@ bool shunt_trust_peer(struct shunt_engine *engine, int fd, struct ucred *peer)
 	return !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length);
 }
 
-static int ask(struct shunt_engine *engine, int fd)
+static int peer_ask(struct shunt_engine *engine, int fd)
 {
 	struct ucred peer, self;
 	int result = shunt_trust_self(engine, &self);
@@ -149,7 +149,7 @@ static int ask(struct shunt_engine *engine, int fd)
 
 int shunt_trust_ask(struct shunt_engine *engine, int fd)
 {
-	int saved = errno, result = ask(engine, fd);
+	int saved = errno, result = peer_ask(engine, fd);
 
 	errno = saved;
 	return result;

@@ -17,13 +17,13 @@ socklen_t shunt_endpoint_address(const char *name, struct sockaddr_un *address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + bytes);
 }
 
-static int make(struct shunt_engine *engine, int type)
+static int endpoint_make(struct shunt_engine *engine, int type)
 {
 	return shunt_own_fds_make(engine, engine->sys->socket(AF_UNIX, type | SOCK_CLOEXEC |
 							      SOCK_NONBLOCK, 0));
 }
 
-static int fail(struct shunt_engine *engine, int fd)
+static int endpoint_fail(struct shunt_engine *engine, int fd)
 {
 	int result = -errno;
 
@@ -40,29 +40,29 @@ static socklen_t address_of_path(const char *path, struct sockaddr_un *address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes + 1);
 }
 
-static int listen_at(struct shunt_engine *engine, const struct sockaddr_un *address,
-		     socklen_t length, int type, int backlog)
+static int endpoint_listen_at(struct shunt_engine *engine, const struct sockaddr_un *address,
+			      socklen_t length, int type, int backlog)
 {
-	int fd = make(engine, type);
+	int fd = endpoint_make(engine, type);
 
 	if (fd < 0)
 		return fd;
 	shunt_porter_guard(engine, fd);
 	if (engine->sys->bind(fd, (const struct sockaddr *)address, length) ||
 	    engine->sys->listen(fd, backlog))
-		return fail(engine, fd);
+		return endpoint_fail(engine, fd);
 	return fd;
 }
 
 static int connect_to(struct shunt_engine *engine, const struct sockaddr_un *address,
 		      socklen_t length, int type)
 {
-	int fd = make(engine, type);
+	int fd = endpoint_make(engine, type);
 
 	if (fd < 0)
 		return fd;
 	if (engine->sys->connect(fd, (const struct sockaddr *)address, length))
-		return fail(engine, fd);
+		return endpoint_fail(engine, fd);
 	return fd;
 }
 
@@ -71,7 +71,7 @@ int shunt_endpoint_listen(struct shunt_engine *engine, const char *name, int typ
 	struct sockaddr_un address;
 	socklen_t length = shunt_endpoint_address(name, &address);
 
-	return listen_at(engine, &address, length, type, backlog);
+	return endpoint_listen_at(engine, &address, length, type, backlog);
 }
 
 int shunt_endpoint_connect(struct shunt_engine *engine, const char *name, int type)
@@ -87,7 +87,7 @@ int shunt_endpoint_listen_at(struct shunt_engine *engine, const char *path, int 
 	struct sockaddr_un address;
 	socklen_t length = address_of_path(path, &address);
 
-	return listen_at(engine, &address, length, type, backlog);
+	return endpoint_listen_at(engine, &address, length, type, backlog);
 }
 
 int shunt_endpoint_connect_at(struct shunt_engine *engine, const char *path, int type)

@@ -6,7 +6,8 @@
 #include "core/engine.h"
 #include "core/trace/slow_step.h"
 
-static int control(struct shunt_loop *loop, int op, int fd, struct shunt_source *source, uint32_t events)
+static int source_control(struct shunt_loop *loop, int op, int fd, struct shunt_source *source,
+			  uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.ptr = source };
 
@@ -15,17 +16,17 @@ static int control(struct shunt_loop *loop, int op, int fd, struct shunt_source 
 
 int shunt_loop_add(struct shunt_loop *loop, int fd, struct shunt_source *source, uint32_t events)
 {
-	return control(loop, EPOLL_CTL_ADD, fd, source, events);
+	return source_control(loop, EPOLL_CTL_ADD, fd, source, events);
 }
 
 int shunt_loop_change(struct shunt_loop *loop, int fd, struct shunt_source *source, uint32_t events)
 {
-	return control(loop, EPOLL_CTL_MOD, fd, source, events);
+	return source_control(loop, EPOLL_CTL_MOD, fd, source, events);
 }
 
 void shunt_loop_remove(struct shunt_loop *loop, int fd)
 {
-	control(loop, EPOLL_CTL_DEL, fd, NULL, 0);
+	source_control(loop, EPOLL_CTL_DEL, fd, NULL, 0);
 }
 
 void shunt_loop_wake(struct shunt_loop *loop)

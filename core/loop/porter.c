@@ -109,7 +109,7 @@ static int next_to_go(struct shunt_engine *engine)
 }
 
 /* Another file takes its number first. That is what takes time: no number is in the making. */
-static void let_go(struct shunt_engine *engine, int fd)
+static void stranger_let_go(struct shunt_engine *engine, int fd)
 {
 	engine->sys->dup3(engine->loop.wake_fd, fd, O_CLOEXEC);
 	shunt_own_fds_close(engine, fd);
@@ -122,7 +122,7 @@ static void *run(void *arg)
 
 	atomic_store(&engine->porter.tid, (pid_t)syscall(SYS_gettid));
 	while ((fd = next_to_go(engine)) >= 0)
-		let_go(engine, fd);
+		stranger_let_go(engine, fd);
 	return NULL;
 }
 

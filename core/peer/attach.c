@@ -44,8 +44,8 @@ static bool kernel_agrees(struct shunt_engine *engine, struct shunt_stream *stre
 }
 
 /* Both locks held, seat taken. */
-static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
-		  const struct shunt_place *peer)
+static void attach_begin(struct shunt_engine *engine, struct shunt_stream *stream,
+			 const struct shunt_place *peer)
 {
 	struct shunt_tx *tx = &stream->tx;
 
@@ -87,7 +87,7 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 	if (!result && !shunt_fork_slots_commit(stream))
 		result = -EBUSY;
 	if (!result)
-		begin(engine, stream, peer);
+		attach_begin(engine, stream, peer);
 	if (!result && accept) {
 		accept->accept.tcp = shunt_mock_wants_tcp(stream);
 		result = shunt_link_send(stream->link, accept, NULL, 0);

@@ -70,7 +70,8 @@ static struct shunt_stream *accepted_stream(struct shunt_link *link,
 	return search.found;
 }
 
-static void refuse(struct shunt_link *link, const struct shunt_tuple *claimed, uint32_t stream, enum shunt_refusal why)
+static void claim_refuse(struct shunt_link *link, const struct shunt_tuple *claimed,
+			 uint32_t stream, enum shunt_refusal why)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_REFUSE, .stream = stream, .why = why };
 
@@ -111,7 +112,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream,
 	if (stream->link)
 		shunt_attach_revert(engine, stream);
 	shunt_claim_stays(engine, stream, reason);
-	refuse(link, &stream->tuple, peer->stream, SHUNT_REFUSED_NO_ROOM);
+	claim_refuse(link, &stream->tuple, peer->stream, SHUNT_REFUSED_NO_ROOM);
 }
 
 /* The claimant's number, for an answer: a proof's, or a stream's. */
@@ -130,7 +131,7 @@ static bool park(const struct shunt_parked *claim)
 	if (shunt_limits_allow(service, link->peer_pid, link->parked, SHUNT_PARKED_PER_LINK, "claims that wait"))
 		parked = malloc(sizeof(*parked));
 	if (!parked) {
-		refuse(link, &claim->tuple, number_of(claim), SHUNT_REFUSED_NO_ROOM);
+		claim_refuse(link, &claim->tuple, number_of(claim), SHUNT_REFUSED_NO_ROOM);
 		return false;
 	}
 	*parked = *claim;
@@ -147,7 +148,7 @@ static void refuse_by_rule(const struct shunt_parked *claim, struct shunt_stream
 	struct shunt_engine *engine = claim->link->engine;
 
 	atomic_fetch_add(&engine->refused_claims, 1);
-	refuse(claim->link, &claim->tuple, number_of(claim), SHUNT_REFUSED_RULE);
+	claim_refuse(claim->link, &claim->tuple, number_of(claim), SHUNT_REFUSED_RULE);
 	shunt_claim_stays(engine, stream, SHUNT_REASON_RULE);
 }
 
@@ -163,7 +164,7 @@ static void take_up(const struct shunt_parked *claim, struct shunt_stream *strea
 	else if (shunt_possession_is_proven(link, stream))
 		grant(link, stream, &claim->place, claim->chance);
 	else
-		refuse(link, &claim->tuple, claim->place.stream, SHUNT_REFUSED_DISPROVEN);
+		claim_refuse(link, &claim->tuple, claim->place.stream, SHUNT_REFUSED_DISPROVEN);
 }
 
 static void unpark(struct shunt_service *service, struct shunt_parked **p)
@@ -189,7 +190,7 @@ static void send_on(struct shunt_service *service, struct shunt_parked **p,
 		shunt_link_send(link, &message, NULL, 0);
 	} else {
 		atomic_fetch_add(&service->engine->refused_claims, 1);
-		refuse(link, &(*p)->tuple, number_of(*p), SHUNT_REFUSED_NO_GATE);
+		claim_refuse(link, &(*p)->tuple, number_of(*p), SHUNT_REFUSED_NO_GATE);
 	}
 	unpark(service, p);
 }
@@ -243,7 +244,7 @@ static bool is_elsewhere(struct shunt_link *link, const struct shunt_tuple *tupl
 		return false;
 	atomic_fetch_add(&link->engine->refused_claims, 1);
 	atomic_fetch_add(&link->engine->strayed_claims, 1);
-	refuse(link, tuple, number, SHUNT_REFUSED_ELSEWHERE);
+	claim_refuse(link, tuple, number, SHUNT_REFUSED_ELSEWHERE);
 	return true;
 }
 
@@ -253,7 +254,7 @@ static bool takes_none(struct shunt_link *link, const struct shunt_tuple *tuple,
 	    !shunt_fault_refuses(&link->engine->fault))
 		return false;
 	atomic_fetch_add(&link->engine->refused_claims, 1);
-	refuse(link, tuple, number, SHUNT_REFUSED_UNPROVEN);
+	claim_refuse(link, tuple, number, SHUNT_REFUSED_UNPROVEN);
 	return true;
 }
 
@@ -279,7 +280,7 @@ void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *mess
 		return;
 	if (link->channel.abroad && is_from_here(link->engine, &claim.tuple)) {
 		atomic_fetch_add(&link->engine->refused_claims, 1);
-		refuse(link, &claim.tuple, claim.place.stream, SHUNT_REFUSED_NOT_HAD);
+		claim_refuse(link, &claim.tuple, claim.place.stream, SHUNT_REFUSED_NOT_HAD);
 		return;
 	}
 	memcpy(claim.chance, message->claim.chance, sizeof(claim.chance));
@@ -351,8 +352,11 @@ static void miss(struct shunt_service *service, const struct shunt_parked *parke
 	struct shunt_stream *stream = accepted_stream(parked->link, &parked->tuple, parked->network, true);
 
 	atomic_fetch_add(&engine->refused_claims, 1);
-	refuse(parked->link, &parked->tuple, number_of(parked), stream ? SHUNT_REFUSED_UNUSED :
-	       shunt_listener_owner_strangers(service, &parked->tuple) ? SHUNT_REFUSED_STRANGER : SHUNT_REFUSED_NOT_HAD);
+	claim_refuse(parked->link, &parked->tuple, number_of(parked),
+		     stream ? SHUNT_REFUSED_UNUSED :
+		     shunt_listener_owner_strangers(service, &parked->tuple) ?
+			      SHUNT_REFUSED_STRANGER :
+			      SHUNT_REFUSED_NOT_HAD);
 	if (!stream)
 		return;
 	if (!parked->number)	/* a peer that has proven nothing decides nothing */

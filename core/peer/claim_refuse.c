@@ -68,8 +68,8 @@ static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 }
 
 /* The kernel of another host or network namespace would have to be asked there. */
-static enum shunt_reason told(const struct shunt_link *link, const struct shunt_stream *stream,
-			      uint32_t why)
+static enum shunt_reason reason_told(const struct shunt_link *link,
+				     const struct shunt_stream *stream, uint32_t why)
 {
 	enum shunt_reason reason = shunt_decision_told(why);
 
@@ -81,7 +81,7 @@ void shunt_claim_refused(struct shunt_link *link, struct shunt_stream *stream, u
 {
 	if (link->initiator && stream->claimed) {
 		if (!stream->line)
-			shunt_streams_because(link->engine, stream, told(link, stream, why));
+			shunt_streams_because(link->engine, stream, reason_told(link, stream, why));
 		shunt_group_poll_fully(link->engine);
 		stream->claimed = false;	/* that is answered; the hold goes with the seat */
 		stream->named_until = sent;

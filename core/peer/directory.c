@@ -25,7 +25,7 @@
 
 /* --- guests --- */
 
-static int watch(struct shunt_directory *directory, int op, int fd, uint32_t which)
+static int directory_watch(struct shunt_directory *directory, int op, int fd, uint32_t which)
 {
 	struct epoll_event event = { .events = EPOLLIN, .data.u32 = which };
 
@@ -36,14 +36,14 @@ static int watch(struct shunt_directory *directory, int op, int fd, uint32_t whi
 static void end_guest(struct shunt_directory *directory, struct shunt_directory_guest *guest)
 {
 	if (guest->owner >= 0) {
-		watch(directory, EPOLL_CTL_DEL, guest->owner, 0);
+		directory_watch(directory, EPOLL_CTL_DEL, guest->owner, 0);
 		shunt_porter_dismiss(directory->engine, guest->owner);
 	}
 	shunt_own_fds_close(directory->engine, guest->fd);
 	guest->fd = guest->owner = -1;
 }
 
-static void turn_away(struct shunt_directory *directory, struct shunt_directory_guest *guest)
+static void asker_turn_away(struct shunt_directory *directory, struct shunt_directory_guest *guest)
 {
 	directory->turned_away++;
 	atomic_fetch_add(&directory->engine->turned_away, 1);
@@ -60,15 +60,15 @@ static struct shunt_directory_guest *seat_for_guest(struct shunt_directory *dire
 		if (directory->guests[i].deadline < oldest->deadline)
 			oldest = &directory->guests[i];
 	}
-	turn_away(directory, oldest);
+	asker_turn_away(directory, oldest);
 	return oldest;
 }
 
 /* --- answers --- */
 
 /* A socket that has sent nothing has room for it. */
-static void reply(struct shunt_directory *directory, struct shunt_directory_guest *guest,
-		  const void *words, unsigned int bytes)
+static void asker_reply(struct shunt_directory *directory, struct shunt_directory_guest *guest,
+			const void *words, unsigned int bytes)
 {
 	struct shunt_directory_answer answer;
 	struct iovec iov = { &answer, sizeof(answer) };
@@ -89,7 +89,7 @@ static void reply_version(struct shunt_directory *directory, struct shunt_direct
 	unsigned int bytes = shunt_remote_answer_refuse(&answer, SHUNT_REMOTE_WHY_VERSION);
 
 	(void)!directory->engine->sys->recvmsg(guest->fd, &header, MSG_DONTWAIT);
-	reply(directory, guest, &answer, bytes);
+	asker_reply(directory, guest, &answer, bytes);
 }
 
 /* The guest is watched no more: its deadline ends it, and so does the owner. */
@@ -101,14 +101,15 @@ static void hand_on(struct shunt_directory *directory, struct shunt_directory_gu
 	guest->owner = owner;
 	have.said.bytes = guest->question.bytes;
 	memcpy(have.said.words, guest->question.words, sizeof(guest->question.words));
-	watch(directory, EPOLL_CTL_DEL, guest->fd, 0);
-	if (watch(directory, EPOLL_CTL_ADD, owner, OWNER + (uint32_t)(guest - directory->guests)) ||
+	directory_watch(directory, EPOLL_CTL_DEL, guest->fd, 0);
+	if (directory_watch(directory, EPOLL_CTL_ADD, owner,
+			    OWNER + (uint32_t)(guest - directory->guests)) ||
 	    shunt_listener_message_send(directory->engine, owner, &have))
 		end_guest(directory, guest);
 }
 
-static void answer(struct shunt_directory *directory, struct shunt_directory_guest *guest,
-		   struct shunt_rendezvous *rendezvous, const struct shunt_tuple *asked)
+static void asker_answer(struct shunt_directory *directory, struct shunt_directory_guest *guest,
+			 struct shunt_rendezvous *rendezvous, const struct shunt_tuple *asked)
 {
 	struct shunt_have_words said = { .bytes = guest->question.bytes };
 	struct remote_answer words;
@@ -120,7 +121,7 @@ static void answer(struct shunt_directory *directory, struct shunt_directory_gue
 	memcpy(said.words, guest->question.words, sizeof(guest->question.words));
 	bytes = directory->answer(rendezvous, asked, &said, &words);
 	if (bytes > 0)
-		reply(directory, guest, &words, (unsigned int)bytes);
+		asker_reply(directory, guest, &words, (unsigned int)bytes);
 	else
 		end_guest(directory, guest);
 }
@@ -134,7 +135,7 @@ static void hear_owner(struct shunt_directory *directory, struct shunt_directory
 		return;
 	if (result > 0 && have.type == SHUNT_HAVE_ANSWER && have.said.bytes &&
 	    have.said.bytes <= sizeof(struct remote_answer))
-		reply(directory, guest, have.said.words, have.said.bytes);
+		asker_reply(directory, guest, have.said.words, have.said.bytes);
 	else
 		end_guest(directory, guest);
 }
@@ -165,19 +166,19 @@ static void decide(struct shunt_directory *directory, struct shunt_directory_gue
 	int owner;
 
 	if (!is_fair(directory, guest, &asked)) {
-		turn_away(directory, guest);
+		asker_turn_away(directory, guest);
 		return;
 	}
 	owner = shunt_directory_owner_find(directory->engine, guest->fd, &asked, &ours);
 	if (ours)
-		answer(directory, guest, ours, &asked);
+		asker_answer(directory, guest, ours, &asked);
 	else if (owner >= 0)
 		hand_on(directory, guest, owner, &asked);
 	else
 		end_guest(directory, guest);
 }
 
-static void look_at(struct shunt_directory *directory, struct shunt_directory_guest *guest)
+static void asker_look_at(struct shunt_directory *directory, struct shunt_directory_guest *guest)
 {
 	struct iovec iov = { (uint8_t *)&guest->question + guest->bytes,
 			     sizeof(guest->question) - guest->bytes };
@@ -196,7 +197,7 @@ static void look_at(struct shunt_directory *directory, struct shunt_directory_gu
 	else if (result == -EPROTONOSUPPORT)
 		reply_version(directory, guest);
 	else if (result)
-		turn_away(directory, guest);
+		asker_turn_away(directory, guest);
 }
 
 static void pause_listener(struct shunt_directory *directory)
@@ -226,10 +227,10 @@ static bool accept_guest(struct shunt_directory *directory)
 	*guest = (struct shunt_directory_guest) {
 		.fd = fd, .owner = -1, .deadline = shunt_now(engine) + directory->patience
 	};
-	if (watch(directory, EPOLL_CTL_ADD, fd, (uint32_t)(guest - directory->guests)))
-		turn_away(directory, guest);
+	if (directory_watch(directory, EPOLL_CTL_ADD, fd, (uint32_t)(guest - directory->guests)))
+		asker_turn_away(directory, guest);
 	else
-		look_at(directory, guest);
+		asker_look_at(directory, guest);
 	return true;
 }
 
@@ -242,7 +243,7 @@ union any_address {
 };
 
 /* A socket that listens at the wildcard of the family, or -errno. */
-static int listen_at(struct shunt_directory *directory, int family)
+static int directory_listen_at(struct shunt_directory *directory, int family)
 {
 	const struct shunt_sys *sys = directory->engine->sys;
 	int fd = shunt_own_fds_make(
@@ -273,11 +274,11 @@ static int listen_at(struct shunt_directory *directory, int family)
 /* One try. Without the port nothing is lost that its holder does not hear. */
 static void take_port(struct shunt_directory *directory)
 {
-	int fd = listen_at(directory, AF_INET6);
+	int fd = directory_listen_at(directory, AF_INET6);
 
 	if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL) /* there is no IPv6 here */
-		fd = listen_at(directory, AF_INET);
-	if (fd >= 0 && watch(directory, EPOLL_CTL_ADD, fd, LISTENER)) {
+		fd = directory_listen_at(directory, AF_INET);
+	if (fd >= 0 && directory_watch(directory, EPOLL_CTL_ADD, fd, LISTENER)) {
 		shunt_own_fds_close(directory->engine, fd);
 		fd = -ENOMEM;
 	}
@@ -308,10 +309,10 @@ static void end_guests(struct shunt_directory *directory, uint64_t now)
 {
 	for (int i = 0; i < SHUNT_DIRECTORY_GUESTS; i++)
 		if (directory->guests[i].fd >= 0 && directory->guests[i].deadline <= now)
-			turn_away(directory, &directory->guests[i]);
+			asker_turn_away(directory, &directory->guests[i]);
 }
 
-static void hear(struct shunt_directory *directory, uint32_t which)
+static void asker_hear(struct shunt_directory *directory, uint32_t which)
 {
 	if (which == LISTENER)
 		for (int i = 0; i < ARRIVALS && accept_guest(directory); i++)
@@ -320,7 +321,7 @@ static void hear(struct shunt_directory *directory, uint32_t which)
 		hear_owner(directory, &directory->guests[which - OWNER]);
 	else if (which < LISTENER && directory->guests[which].fd >= 0 &&
 		 directory->guests[which].owner < 0)
-		look_at(directory, &directory->guests[which]);
+		asker_look_at(directory, &directory->guests[which]);
 }
 
 void shunt_directory_step(struct shunt_directory *directory)
@@ -333,12 +334,12 @@ void shunt_directory_step(struct shunt_directory *directory)
 		take_port(directory);
 	if (directory->paused && directory->paused <= now) {
 		directory->paused = 0;
-		watch(directory, EPOLL_CTL_MOD, directory->listener, LISTENER);
+		directory_watch(directory, EPOLL_CTL_MOD, directory->listener, LISTENER);
 	}
 	end_guests(directory, now);
 	n = directory->engine->sys->epoll_pwait(directory->fd, events, EVENTS, 0, NULL);
 	for (int i = 0; i < n; i++)
-		hear(directory, events[i].data.u32);
+		asker_hear(directory, events[i].data.u32);
 }
 
 int shunt_directory_open(struct shunt_directory *directory)

@@ -39,8 +39,8 @@ static struct shunt_rendezvous *find_ours(struct shunt_engine *engine,
 	return r; /* none is ever taken out of the list */
 }
 
-static int knock(struct shunt_engine *engine, const struct shunt_name *name,
-		 const struct shunt_user_dir *where)
+static int owner_knock(struct shunt_engine *engine, const struct shunt_name *name,
+		       const struct shunt_user_dir *where)
 {
 	struct shunt_name have;
 	bool strange;
@@ -60,10 +60,11 @@ int shunt_directory_owner_find(struct shunt_engine *engine, int asker,
 
 	for (int i = 0; i < count && fd == -ECONNREFUSED; i++) {
 		*ours = find_ours(engine, &names[i]);
-		fd = *ours ? -EALREADY : knock(engine, &names[i], where.network ? &where : NULL);
+		fd = *ours ? -EALREADY :
+			     owner_knock(engine, &names[i], where.network ? &where : NULL);
 	}
 	/* An abstract name may be anybody's: it comes after those of the listener's user. */
 	for (int i = 0; where.network && i < count && fd == -ECONNREFUSED; i++)
-		fd = knock(engine, &names[i], NULL);
+		fd = owner_knock(engine, &names[i], NULL);
 	return fd;
 }

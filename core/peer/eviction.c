@@ -21,7 +21,7 @@ static bool is_unused(const struct shunt_link *link)
 	       !link->waiting && (!link->line.number || link->bring_at == SHUNT_NEVER);
 }
 
-static void look_at(struct shunt_link *link, uint64_t now, uint64_t patience)
+static void link_look_at(struct shunt_link *link, uint64_t now, uint64_t patience)
 {
 	if (!is_unused(link)) {
 		link->unused_since = 0;
@@ -52,7 +52,7 @@ void shunt_eviction_run(struct shunt_task *task)
 	if (!patience)
 		return;
 	for (struct shunt_link *link = service->links; link; link = link->next)
-		look_at(link, now, patience);
+		link_look_at(link, now, patience);
 	if (service->links)
 		shunt_task_at(task, now + patience / LOOKS);
 }

@@ -163,7 +163,7 @@ static void lose(struct shunt_link *link, int error)
 }
 
 /* One message. False: none, or the link is over. */
-static bool hear(struct shunt_link *link)
+static bool message_hear(struct shunt_link *link)
 {
 	struct shunt_message message;
 	int fds[SHUNT_CHANNEL_FDS], count;
@@ -192,12 +192,12 @@ static void readable(struct shunt_link *link)
 
 	for (int i = 0; i < MESSAGES && more; i++) {
 		shunt_own_fds_begin(link->engine);
-		more = hear(link);
+		more = message_hear(link);
 		shunt_own_fds_end(link->engine);
 	}
 }
 
-static void ready(struct shunt_source *source, uint32_t events)
+static void channel_ready(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_link *link = shunt_loop_owner(source, struct shunt_link, source);
 
@@ -216,7 +216,7 @@ static void unproven(struct shunt_link *link, struct shunt_stream *stream, enum 
 }
 
 const struct shunt_link_hooks shunt_hear_hooks = {
-	.ready = ready,
+	.ready = channel_ready,
 	.joined = shunt_link_joined,
 	.met = shunt_claim_link_met,
 	.proven = shunt_claim_on,

@@ -39,8 +39,8 @@ static struct shunt_invited *place_of(const struct shunt_worker *worker, uint32_
 }
 
 /* The worker is told of a new ticket. False: it cannot be. */
-static bool tell(struct shunt_link *link, const struct shunt_worker *worker,
-		 const struct shunt_tuple *claimed, struct shunt_invited *invited)
+static bool invite_tell(struct shunt_link *link, const struct shunt_worker *worker,
+			const struct shunt_tuple *claimed, struct shunt_invited *invited)
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_have have = { .type = SHUNT_HAVE_INVITE,
@@ -72,7 +72,7 @@ bool shunt_invite(struct shunt_link *link, const struct shunt_worker *worker,
 	invited = place_of(worker, link->channel.number);
 	if ((invited->channel != link->channel.number ||
 	     invited->until < shunt_now(link->engine)) &&
-	    !tell(link, worker, claimed, invited))
+	    !invite_tell(link, worker, claimed, invited))
 		return false;
 	onward->gate = worker->gate;
 	memcpy(onward->ticket, invited->ticket, sizeof(onward->ticket));

@@ -21,7 +21,7 @@
 #define SHUNT_WRONG_PER_USER 64		/* answers of proofs, in SHUNT_WRONG_NS */
 #define SHUNT_WRONG 1024		/* the same, of all users */
 #define SHUNT_WRONG_NS 60000000000ull	/* also how long a user with more of them is not heard */
-#define SHUNT_HELLO_NS 5000000000ull	/* from accept() to HELLO */
+#define SHUNT_HELLO_NS 5000000000ull	/* most time from accept() to HELLO */
 
 /* Wrong answers of a user's processes (possession.h). */
 struct shunt_guest_user {

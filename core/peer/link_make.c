@@ -60,7 +60,7 @@ static bool lacks_memory(const struct shunt_link *link)
 	return link->arena_base && !link->arena.lines;
 }
 
-static void say_why(const struct shunt_link *link)
+static void link_say_why(const struct shunt_link *link)
 {
 	if (link->engine->short_of_space)
 		shunt_log(SHUNT_LOG_INFO, "no link could be made: %s",
@@ -129,7 +129,7 @@ static void hello_to(struct shunt_link *link)
 	shunt_own_fds_begin(link->engine);
 	link->engine->short_of_space = false;
 	if (!is_equipped(link) && equip(link)) {
-		say_why(link);
+		link_say_why(link);
 		shunt_link_fail(link, "there is no memory for it, or no queues");
 	} else if (!is_said(say_hello(link))) {
 		shunt_link_fail(link, "its channel does not take a HELLO");
@@ -190,7 +190,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	return link;
 
 destroy:
-	say_why(link);
+	link_say_why(link);
 	shunt_link_destroy(link);
 	shunt_own_fds_end(engine);
 	return NULL;
@@ -263,7 +263,7 @@ static const char *lacks(struct shunt_link *link, const struct shunt_hello *hell
 {
 	link->engine->short_of_space = false;
 	if (!is_equipped(link) && equip(link)) {
-		say_why(link);
+		link_say_why(link);
 		return "there is no memory for it, or no queues";
 	}
 	return shunt_share_heed(link, hello);

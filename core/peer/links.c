@@ -43,8 +43,8 @@ static void let_in(struct shunt_service *service, const struct shunt_rendezvous 
 		shunt_links_add(service, link);
 }
 
-static void welcome(struct shunt_service *service, const struct shunt_rendezvous *rendezvous,
-		    int door)
+static void links_welcome(struct shunt_service *service, const struct shunt_rendezvous *rendezvous,
+			  int door)
 {
 	bool abroad = shunt_rendezvous_is_abroad(&rendezvous->name), strange;
 	struct shunt_engine *engine = service->engine;
@@ -69,13 +69,13 @@ void shunt_links_welcome(struct shunt_source *source, uint32_t events)
 	(void)events;
 	if (shunt_porter_shuts(rendezvous->service))
 		return;
-	welcome(rendezvous->service, rendezvous, rendezvous->fd);
+	links_welcome(rendezvous->service, rendezvous, rendezvous->fd);
 	if (rendezvous->abstract_fd >= 0)
-		welcome(rendezvous->service, rendezvous, rendezvous->abstract_fd);
+		links_welcome(rendezvous->service, rendezvous, rendezvous->abstract_fd);
 }
 
 /* Senders whose HANDBACK was on its way may go on over TCP; seats that were refused are let go. */
-static void settle(struct shunt_service *service)
+static void links_settle(struct shunt_service *service)
 {
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		for (uint32_t i = 0; i < link->lane_count; i++) {
@@ -116,7 +116,7 @@ void shunt_links_run(struct shunt_task *task)
 {
 	struct shunt_service *service = shunt_service_of(task, links);
 
-	settle(service);
+	links_settle(service);
 	shunt_links_bury(service);
 	if (shunt_streams_reap(service->engine))
 		shunt_links_bury(service);	/* one may have lost its last stream, and perhaps nothing wakes us again */

@@ -119,8 +119,8 @@ static int look_at_other(struct shunt_stream *stream, void *arg)
 }
 
 /* rendezvous_lock held. */
-static void leave(struct shunt_engine *engine, struct shunt_rendezvous *r,
-		  struct shunt_crowd *crowd)
+static void rendezvous_leave(struct shunt_engine *engine, struct shunt_rendezvous *r,
+			     struct shunt_crowd *crowd)
 {
 	shunt_rendezvous_close(engine, r, crowd);
 	r->leave_at = 0;
@@ -145,7 +145,7 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 			r->leave_at = shunt_now(engine) +
 				      shunt_config_live(&engine->config.claim_ms) * 1000000;
 		else if (!r->listener && r->fd >= 0)
-			leave(engine, r, &crowd);
+			rendezvous_leave(engine, r, &crowd);
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_lock_leave(&engine->streams_lock);
@@ -185,7 +185,7 @@ void shunt_listen_run_withdraw(struct shunt_task *task)
 		if (!r->leave_at)
 			continue;
 		if (r->leave_at <= now) {
-			leave(engine, r, &crowd);
+			rendezvous_leave(engine, r, &crowd);
 			shunt_task_at(&service->tasks.listen, 0);
 			others_follow(service);
 		} else {

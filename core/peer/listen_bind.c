@@ -12,23 +12,24 @@ struct pair {
 };
 
 /* In the user's directory, or in the abstract namespace. */
-static int offer(struct shunt_engine *engine, const struct shunt_rendezvous *r,
-		 const struct shunt_name *name, bool in_dir)
+static int name_offer(struct shunt_engine *engine, const struct shunt_rendezvous *r,
+		      const struct shunt_name *name, bool in_dir)
 {
 	return in_dir ? shunt_user_dir_offer(engine, &r->dir, name) :
 		      shunt_rendezvous_offer(engine, name);
 }
 
 /* First the name for co-listeners, so that one process owns both names. 0 or -errno. */
-static int take(struct shunt_engine *engine, const struct shunt_rendezvous *r, bool in_dir,
-		struct pair *pair, struct shunt_crowd *crowd)
+static int names_take(struct shunt_engine *engine, const struct shunt_rendezvous *r, bool in_dir,
+		      struct pair *pair, struct shunt_crowd *crowd)
 {
 	struct shunt_name have;
 	int result;
 
 	shunt_rendezvous_have(&r->name, &have);
-	pair->have_fd = offer(engine, r, &have, in_dir);
-	result = pair->have_fd == -EADDRINUSE ? pair->have_fd : offer(engine, r, &r->name, in_dir);
+	pair->have_fd = name_offer(engine, r, &have, in_dir);
+	result = pair->have_fd == -EADDRINUSE ? pair->have_fd :
+						name_offer(engine, r, &r->name, in_dir);
 	pair->fd = result;
 	if (result >= 0)
 		return 0;
@@ -39,7 +40,8 @@ static int take(struct shunt_engine *engine, const struct shunt_rendezvous *r, b
 	return result;
 }
 
-static void hear(struct shunt_engine *engine, struct shunt_rendezvous *r, const struct pair *pair)
+static void names_hear(struct shunt_engine *engine, struct shunt_rendezvous *r,
+		       const struct pair *pair)
 {
 	if (pair->fd >= 0)
 		shunt_loop_add(&engine->loop, pair->fd, &r->source, EPOLLIN);
@@ -59,8 +61,8 @@ static void own(struct shunt_service *service, struct shunt_rendezvous *r, const
 	r->look_at = 0;
 	r->failures = 0;
 	r->service = service;
-	hear(service->engine, r, pair);
-	hear(service->engine, r, abstract);
+	names_hear(service->engine, r, pair);
+	names_hear(service->engine, r, abstract);
 }
 
 /* The abstract names are for those who do not see the directory: there their owner does not matter. */
@@ -70,13 +72,13 @@ int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *re
 	struct shunt_engine *engine = service->engine;
 	struct pair none = { .fd = -1, .have_fd = -1 }, pair = none, abstract = none;
 	bool in_dir = shunt_user_dir_is_usable(engine, &rendezvous->dir, true);
-	int result = in_dir ? take(engine, rendezvous, true, &pair, crowd) : -ENOENT;
+	int result = in_dir ? names_take(engine, rendezvous, true, &pair, crowd) : -ENOENT;
 
 	if (result == -EADDRINUSE)
 		return result;
 	rendezvous->in_user_dir = !result;
-	result = take(engine, rendezvous, false, rendezvous->in_user_dir ? &abstract : &pair,
-		      crowd);
+	result = names_take(engine, rendezvous, false, rendezvous->in_user_dir ? &abstract : &pair,
+			    crowd);
 	if (result && !rendezvous->in_user_dir)
 		return result;
 	own(service, rendezvous, &pair, &abstract);
@@ -88,12 +90,12 @@ int shunt_listen_bind_abstract(struct shunt_service *service, struct shunt_rende
 {
 	struct shunt_engine *engine = service->engine;
 	struct pair abstract;
-	int result = take(engine, rendezvous, false, &abstract, crowd);
+	int result = names_take(engine, rendezvous, false, &abstract, crowd);
 
 	if (result)
 		return result;
 	rendezvous->abstract_fd = abstract.fd;
 	rendezvous->abstract_have_fd = abstract.have_fd;
-	hear(engine, rendezvous, &abstract);
+	names_hear(engine, rendezvous, &abstract);
 	return 0;
 }

@@ -76,7 +76,7 @@ static void remember(struct shunt_service *service, struct shunt_teller *by,
 				      shunt_now(engine) + engine->config.claim_ms * 1000000 };
 }
 
-static void forget(struct shunt_service *service, const struct shunt_teller *by)
+static void teller_forget(struct shunt_service *service, const struct shunt_teller *by)
 {
 	for (int i = 0; service->had && i < HAD_BUCKETS * HAD_PLACES; i++)
 		if (service->had[i].by == by)
@@ -142,7 +142,7 @@ static void dismiss(struct shunt_service *service, struct shunt_teller *teller)
 {
 	struct shunt_teller **p = &service->tellers;
 
-	forget(service, teller);
+	teller_forget(service, teller);
 	while (*p != teller)
 		p = &(*p)->next;
 	*p = teller->next;
@@ -197,7 +197,8 @@ static bool on_question(struct shunt_service *service, struct shunt_teller *tell
 }
 
 /* False: no such message. */
-static bool on_message(struct shunt_service *service, struct shunt_teller *teller, const struct shunt_have *have)
+static bool teller_on_message(struct shunt_service *service, struct shunt_teller *teller,
+			      const struct shunt_have *have)
 {
 	struct shunt_worker worker = { have->process, (uint16_t)have->gate, teller->fd,
 				       teller->invited };
@@ -218,7 +219,7 @@ static bool on_message(struct shunt_service *service, struct shunt_teller *telle
 	return true;
 }
 
-static void hear(struct shunt_source *source, uint32_t events)
+static void teller_hear(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_teller *teller = shunt_loop_owner(source, struct shunt_teller, source);
 	struct shunt_service *service = teller->at->service;
@@ -229,7 +230,7 @@ static void hear(struct shunt_source *source, uint32_t events)
 	(void)events;
 	for (int i = 0; i < MESSAGES && result > 0; i++) {
 		result = shunt_listener_message_receive(engine, teller->fd, &have);
-		if (result > 0 && !on_message(service, teller, &have))
+		if (result > 0 && !teller_on_message(service, teller, &have))
 			result = -EPROTO;
 	}
 	if (result < 0)
@@ -251,7 +252,7 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 		shunt_porter_dismiss(service->engine, fd);
 		return;
 	}
-	teller->source.ready = hear;
+	teller->source.ready = teller_hear;
 	teller->fd = fd;
 	teller->at = r;
 	teller->pid = pid;
@@ -262,7 +263,8 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 		dismiss(service, teller);
 }
 
-static void welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous, int door)
+static void teller_welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
+			   int door)
 {
 	bool strange;
 	int fd;
@@ -285,9 +287,9 @@ void shunt_listener_owner_welcome(struct shunt_source *source, uint32_t events)
 	(void)events;
 	if (shunt_porter_shuts(rendezvous->service))
 		return;
-	welcome(rendezvous->service, rendezvous, rendezvous->have_fd);
+	teller_welcome(rendezvous->service, rendezvous, rendezvous->have_fd);
 	if (rendezvous->abstract_have_fd >= 0)
-		welcome(rendezvous->service, rendezvous, rendezvous->abstract_have_fd);
+		teller_welcome(rendezvous->service, rendezvous, rendezvous->abstract_have_fd);
 }
 
 /* --- what is over --- */

@@ -28,7 +28,7 @@ static uint64_t again(struct shunt_service *service, uint32_t failures)
 	return shunt_now(service->engine) + (LOOK_NS << (failures < LOOK_LOG ? failures : LOOK_LOG));
 }
 
-static void turn_away(struct shunt_rendezvous *r)
+static void owner_turn_away(struct shunt_rendezvous *r)
 {
 	if (!r->turned_away)
 		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: its owner does not let this process in; what it accepts there stays on TCP",
@@ -47,7 +47,7 @@ static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r
 		r->turned_away = false;
 	} else {	/* it hung up, as on any process of another user */
 		r->look_at = again(service, r->failures++);
-		turn_away(r);
+		owner_turn_away(r);
 	}
 	shunt_task_at(&service->tasks.join, r->look_at);
 	atomic_store(&r->alone, true);
@@ -74,7 +74,7 @@ static void forget_owner(struct shunt_service *service, struct shunt_rendezvous 
 	shunt_lock_leave(&engine->streams_lock);
 }
 
-static void join(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
+static void owner_join(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
 {
 	struct shunt_have have = { .type = SHUNT_HAVE_JOIN };
 
@@ -129,19 +129,19 @@ static int find_owner(struct shunt_service *service, struct shunt_rendezvous *r,
 }
 
 /* rendezvous_lock held. */
-static void look(struct shunt_service *service, struct shunt_rendezvous *r,
-		 struct shunt_crowd *crowd)
+static void owner_look(struct shunt_service *service, struct shunt_rendezvous *r,
+		       struct shunt_crowd *crowd)
 {
 	bool taken = false;
 	int fd = find_owner(service, r, &taken, crowd);
 
 	if (fd >= 0)
-		join(service, r, fd);
+		owner_join(service, r, fd);
 	if (fd >= 0 || taken ||
 	    (fd == -ECONNREFUSED && r->listener && take_over(service, r, crowd)))
 		return;
 	if (shunt_trust_reason(fd))
-		turn_away(r);
+		owner_turn_away(r);
 	atomic_store(&r->alone, true);
 	r->look_at = again(service, r->failures++);
 }
@@ -178,7 +178,7 @@ void shunt_listener_worker_run(struct shunt_task *task)
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
 		if (must_look(r) && r->look_at <= now)
-			look(service, r, &crowd);
+			owner_look(service, r, &crowd);
 		if (must_look(r))
 			shunt_task_at(task, r->look_at > now ? r->look_at : now + SOON);
 		if (lacks_abstract(r))
@@ -196,7 +196,7 @@ static bool is_sound(const struct shunt_rendezvous *r, const struct shunt_have *
 }
 
 /* False: no such message. */
-static bool on_message(struct shunt_rendezvous *r, const struct shunt_have *have)
+static bool owner_on_message(struct shunt_rendezvous *r, const struct shunt_have *have)
 {
 	if (have->type == SHUNT_HAVE_WANTED && have->on <= 1)
 		atomic_store(atomic_load(&r->wanted), have->on);
@@ -207,7 +207,7 @@ static bool on_message(struct shunt_rendezvous *r, const struct shunt_have *have
 	return true;
 }
 
-static void hear(struct shunt_rendezvous *r)
+static void owner_hear(struct shunt_rendezvous *r)
 {
 	struct shunt_service *service = r->service;
 	struct shunt_have have;
@@ -216,7 +216,7 @@ static void hear(struct shunt_rendezvous *r)
 	if (r->owner_fd < 0)
 		return;
 	while ((result = shunt_listener_message_receive(service->engine, r->owner_fd, &have)) > 0)
-		if (!on_message(r, &have)) {
+		if (!owner_on_message(r, &have)) {
 			result = -EPROTO;
 			break;
 		}
@@ -229,7 +229,7 @@ static void hear(struct shunt_rendezvous *r)
 void shunt_listener_worker_hear(struct shunt_source *source, uint32_t events)
 {
 	(void)events;
-	hear(shunt_loop_owner(source, struct shunt_rendezvous, owner_source));
+	owner_hear(shunt_loop_owner(source, struct shunt_rendezvous, owner_source));
 }
 
 void shunt_listener_worker_hear_all(struct shunt_service *service)
@@ -240,7 +240,7 @@ void shunt_listener_worker_hear_all(struct shunt_service *service)
 	r = service->engine->rendezvous; /* none is ever taken out of the list */
 	shunt_lock_leave(&service->engine->rendezvous_lock);
 	for (; r; r = r->next)
-		hear(r);
+		owner_hear(r);
 }
 
 /* --- what we have --- */

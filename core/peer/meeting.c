@@ -101,7 +101,7 @@ static void addresses_changed(struct shunt_source *source, uint32_t events)
 	shunt_task_at(&service->tasks.meeting, 0);
 }
 
-static void watch(struct shunt_service *service, struct shunt_meeting *meeting)
+static void meeting_watch(struct shunt_service *service, struct shunt_meeting *meeting)
 {
 	struct sockaddr_nl address = { .nl_family = AF_NETLINK, .nl_groups = RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR };
 	struct shunt_engine *engine = service->engine;
@@ -167,7 +167,7 @@ static bool owns_any(const struct shunt_engine *engine)
 
 /* --- taking them --- */
 
-static struct shunt_meeting *make(struct shunt_service *service)
+static struct shunt_meeting *meeting_make(struct shunt_service *service)
 {
 	struct shunt_meeting *meeting = calloc(1, sizeof(*meeting));
 
@@ -256,8 +256,8 @@ static void retry(struct shunt_task *task, struct shunt_engine *engine,
 }
 
 /* rendezvous_lock held. */
-static bool offer(struct shunt_engine *engine, struct shunt_meeting *meeting, int dir,
-		  const struct addresses *here)
+static bool meeting_offer(struct shunt_engine *engine, struct shunt_meeting *meeting, int dir,
+			  const struct addresses *here)
 {
 	for (const struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
 		if (r->fd >= 0)
@@ -278,16 +278,16 @@ void shunt_meeting_run(struct shunt_task *task)
 	any = owns_any(engine);
 	shunt_lock_leave(&engine->rendezvous_lock);
 	if (!engine->config.dir[0] || atomic_load(&service->leaving) || !(any || meeting) ||
-	    !(meeting || (meeting = make(service)) != NULL))
+	    !(meeting || (meeting = meeting_make(service)) != NULL))
 		return;
 	dir = open_all(service, meeting);
 	if (dir < 0)
 		return;
-	watch(service, meeting);
+	meeting_watch(service, meeting);
 	find_addresses(engine, &here);
 	shunt_lock_take(&engine->rendezvous_lock);
 	if (!engine->finished)
-		all = offer(engine, meeting, dir, &here);
+		all = meeting_offer(engine, meeting, dir, &here);
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_own_fds_close(engine, dir);
 	if (all)
@@ -301,7 +301,7 @@ void shunt_meeting_open(struct shunt_service *service)
 	struct shunt_meeting *meeting = service->meeting;
 
 	if (!service->engine->config.dir[0] || service->abroad.fd >= 0 ||
-	    !(meeting || (meeting = make(service)) != NULL))
+	    !(meeting || (meeting = meeting_make(service)) != NULL))
 		return;
 	shunt_own_fds_close(service->engine, open_all(service, meeting));
 }
@@ -319,7 +319,7 @@ int shunt_meeting_connect(struct shunt_service *service, struct shunt_stream *st
 		return -ENOENT;
 	shunt_rendezvous_abroad(stream->tuple.peer, stream->tuple.peer_port, name);
 	fd = shunt_rendezvous_knock(engine, name, &strange);
-	if (fd == -ENODEV && (service->meeting || make(service)))
+	if (fd == -ENODEV && (service->meeting || meeting_make(service)))
 		tell_unusable(service->meeting);
 	shunt_decision_step(stream, "SHUNT_DIR, %s: %s (%d)", name->text + 1,
 			    fd < 0 ? "error" : "connected", abs(fd));
@@ -344,7 +344,7 @@ static void drop_names(struct shunt_engine *engine, struct shunt_meeting *meetin
 	meeting->count = 0;
 }
 
-static void release(struct shunt_service *service)
+static void meeting_release(struct shunt_service *service)
 {
 	struct shunt_meeting *meeting = service->meeting;
 
@@ -366,7 +366,7 @@ void shunt_meeting_end(struct shunt_service *service)
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_porter_close(engine, service->abroad.fd, &crowd);
 	service->abroad.fd = -1;
-	release(service);
+	meeting_release(service);
 	shunt_porter_dismiss_all(engine, &crowd);
 }
 
@@ -387,5 +387,5 @@ void shunt_meeting_abandon(struct shunt_service *service)
 	if (!service->meeting)
 		return;
 	shunt_own_fds_close(service->engine, service->abroad.fd);
-	release(service);
+	meeting_release(service);
 }

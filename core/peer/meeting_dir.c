@@ -250,7 +250,7 @@ static bool is_to_sweep(int dir, const char *name)
 	       (st.st_uid == geteuid() || !geteuid());
 }
 
-static DIR *list(struct shunt_engine *engine, int dir)
+static DIR *names_list(struct shunt_engine *engine, int dir)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *entries = fd < 0 ? NULL : fdopendir(fd);
@@ -269,7 +269,7 @@ void shunt_meeting_dir_sweep(struct shunt_engine *engine, int dir)
 	if (flock(dir, LOCK_EX | LOCK_NB))
 		return;
 	shunt_own_fds_begin(engine);
-	entries = list(engine, dir);
+	entries = names_list(engine, dir);
 	for (int i = 0; entries && i < SHUNT_MEETING_ENTRIES && (entry = readdir(entries)) != NULL;
 	     i++)
 		if (is_to_sweep(dir, entry->d_name))

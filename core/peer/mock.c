@@ -31,7 +31,7 @@ void shunt_mock_begin(struct shunt_stream *stream)
 	atomic_store(&stream->tx.held, held);
 }
 
-static void tell(struct shunt_stream *stream, bool tcp)
+static void peer_tell(struct shunt_stream *stream, bool tcp)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_MOCK, .stream = stream->peer_id, .tcp = tcp };
 
@@ -46,7 +46,7 @@ bool shunt_mock_wants_tcp(struct shunt_stream *stream)
 }
 
 /* Sets or clears a bit; where that changes the track, it is announced at once. True: the bit has changed. */
-static bool hold(struct shunt_stream *stream, uint8_t bit, bool on)
+static bool stream_hold(struct shunt_stream *stream, uint8_t bit, bool on)
 {
 	struct shunt_tx *tx = &stream->tx;
 	bool changed;
@@ -63,17 +63,17 @@ static bool hold(struct shunt_stream *stream, uint8_t bit, bool on)
 
 void shunt_mock_asked(struct shunt_stream *stream, bool tcp)
 {
-	hold(stream, SHUNT_HELD_PEER, tcp);
+	stream_hold(stream, SHUNT_HELD_PEER, tcp);
 }
 
 void shunt_mock_set(struct shunt_stream *stream, enum shunt_mock mock)
 {
 	atomic_store(&stream->mock, mock);
 	if (mock != SHUNT_MOCK_AUTO)
-		hold(stream, SHUNT_HELD_SLOW, false);
-	if (hold(stream, SHUNT_HELD_MOCK, mock == SHUNT_MOCK_TCP)) {
+		stream_hold(stream, SHUNT_HELD_SLOW, false);
+	if (stream_hold(stream, SHUNT_HELD_MOCK, mock == SHUNT_MOCK_TCP)) {
 		atomic_fetch_add(&stream->engine->mocked, 1);
-		tell(stream, mock == SHUNT_MOCK_TCP);
+		peer_tell(stream, mock == SHUNT_MOCK_TCP);
 	}
 }
 
@@ -189,7 +189,7 @@ static void hold_all(struct shunt_lane *lane, bool on)
 	shunt_seats_each_held(lane->link, stream)
 	{
 		if (stream->lane == lane && (!on || atomic_load(&stream->mock) == SHUNT_MOCK_AUTO))
-			hold(stream, SHUNT_HELD_SLOW, on);
+			stream_hold(stream, SHUNT_HELD_SLOW, on);
 		shunt_streams_unhold(stream);
 	}
 }

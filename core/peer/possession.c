@@ -29,7 +29,7 @@ static void set_limit(struct shunt_possession *proof, uint64_t ns)
 /* --- the end of a proof --- */
 
 /* The stream is as before. The hold of the claim is not the proof's. */
-static void end(struct shunt_possession *proof)
+static void proof_end(struct shunt_possession *proof)
 {
 	struct shunt_service *service = proof->link->engine->service;
 	struct shunt_stream *stream = proof->stream;
@@ -48,7 +48,7 @@ static void end(struct shunt_possession *proof)
 	shunt_streams_unhold(stream);
 }
 
-static void tell(struct shunt_link *link, uint32_t number, enum shunt_refusal why)
+static void proof_tell(struct shunt_link *link, uint32_t number, enum shunt_refusal why)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_REFUSE, .stream = number, .why = why };
 
@@ -57,15 +57,15 @@ static void tell(struct shunt_link *link, uint32_t number, enum shunt_refusal wh
 }
 
 /* We give it up: the peer hears of it, and the claim is over. */
-static void fail(struct shunt_possession *proof, enum shunt_refusal why)
+static void proof_fail(struct shunt_possession *proof, enum shunt_refusal why)
 {
 	struct shunt_link *link = proof->link;
 	struct shunt_engine *engine = link->engine;
 	struct shunt_stream *stream = proof->stream;
 	struct shunt_tuple claimed = shunt_tuple_reverse(&stream->tuple);
 
-	tell(link, proof->peer_number, why);
-	end(proof);
+	proof_tell(link, proof->peer_number, why);
+	proof_end(proof);
 	if (link->initiator) {
 		engine->link_hooks->unproven(link, stream, shunt_decision_told(why));
 		return;
@@ -81,7 +81,7 @@ static void disbelieve(struct shunt_possession *proof)
 
 	atomic_fetch_add(&link->engine->disproven, 1);
 	shunt_limits_wrong(link->engine->service, link->peer_user);
-	fail(proof, SHUNT_REFUSED_DISPROVEN);
+	proof_fail(proof, SHUNT_REFUSED_DISPROVEN);
 }
 
 /* The peer's socket has shown all parts: the peer holds it. */
@@ -104,7 +104,7 @@ static void succeed(struct shunt_possession *proof)
 	struct shunt_stream *stream = proof->stream;
 
 	shunt_streams_hold(stream);
-	end(proof);
+	proof_end(proof);
 	if (link->initiator)
 		link->engine->link_hooks->proven(link, stream);
 	shunt_streams_unhold(stream);
@@ -136,7 +136,7 @@ void shunt_possession_ask(struct shunt_link *link, struct shunt_stream *stream)
 	set_limit(proof, SHUNT_PROOF_NS + 4 * link->engine->config.claim_ms * 1000000);
 	shunt_decision_step(stream, "process %u is asked to prove that it has it", link->peer_pid);
 	if (shunt_link_send(link, &message, NULL, 0))
-		fail(proof, SHUNT_REFUSED_NO_ROOM);
+		proof_fail(proof, SHUNT_REFUSED_NO_ROOM);
 }
 
 /* --- the acceptor challenges --- */
@@ -152,7 +152,7 @@ static void challenge(struct shunt_possession *proof)
 	memcpy(message.proof.bytes, proof->half, SHUNT_PROOF_HALF);
 	set_limit(proof, SHUNT_PROOF_NS);
 	if (shunt_link_send(proof->link, &message, NULL, 0))
-		fail(proof, SHUNT_REFUSED_NO_ROOM);
+		proof_fail(proof, SHUNT_REFUSED_NO_ROOM);
 }
 
 static void start_queued(struct shunt_service *service)
@@ -165,7 +165,7 @@ static void start_queued(struct shunt_service *service)
 		if (proof->state != SHUNT_PROOF_QUEUED)
 			continue;
 		if (atomic_load(&proof->stream->state) != SHUNT_CANDIDATE || proof->stream->link)
-			fail(proof, SHUNT_REFUSED_NO_ROOM);
+			proof_fail(proof, SHUNT_REFUSED_NO_ROOM);
 		else if (!proof->stream->possession && proof->link->proving < SHUNT_PROOFS_PER_LINK)
 			challenge(proof);
 	}
@@ -179,7 +179,7 @@ void shunt_possession_asked(struct shunt_link *link, struct shunt_stream *stream
 	if (!shunt_proofs_of(link, stream))	/* no peer needs two at once */
 		proof = shunt_proofs_make(link, stream, SHUNT_PROOF_QUEUED);
 	if (!proof) {
-		tell(link, number, SHUNT_REFUSED_NO_ROOM);
+		proof_tell(link, number, SHUNT_REFUSED_NO_ROOM);
 		return;
 	}
 	proof->peer_number = number;
@@ -198,11 +198,11 @@ static void look_soon(struct shunt_possession *proof)
 }
 
 /* Our socket shows the part of this round. False: the proof is over. */
-static bool show(struct shunt_possession *proof)
+static bool proof_show(struct shunt_possession *proof)
 {
 	if (!shunt_marks_show(proof->stream, shunt_proof_part(proof->ours, proof->round),
 			      !proof->shows)) {
-		fail(proof, SHUNT_REFUSED_NO_ROOM);
+		proof_fail(proof, SHUNT_REFUSED_NO_ROOM);
 		return false;
 	}
 	proof->shows = true;
@@ -215,7 +215,7 @@ static void say_shown(struct shunt_possession *proof, uint32_t round)
 
 	message.proof.round = round;
 	if (shunt_link_send(proof->link, &message, NULL, 0))
-		fail(proof, SHUNT_REFUSED_NO_ROOM);
+		proof_fail(proof, SHUNT_REFUSED_NO_ROOM);
 }
 
 /* The peer's socket shows what it has to in this round. */
@@ -224,7 +224,7 @@ static void is_right(struct shunt_possession *proof)
 	struct shunt_message message = { .type = SHUNT_MSG_SHOWN, .stream = proof->peer_number };
 
 	if (!proof->link->initiator) {
-		if (!show(proof))
+		if (!proof_show(proof))
 			return;
 		if (proof->round == SHUNT_PROOF_ROUNDS - 1)
 			believe(proof);	/* before a HELLO can come, for which this says SHOWN */
@@ -232,13 +232,13 @@ static void is_right(struct shunt_possession *proof)
 		return;
 	}
 	if (++proof->round < SHUNT_PROOF_ROUNDS) {
-		if (show(proof))
+		if (proof_show(proof))
 			say_shown(proof, proof->round);
 		return;
 	}
 	message.proof.round = SHUNT_PROOF_ROUNDS;
 	if (shunt_link_send(proof->link, &message, NULL, 0)) {
-		fail(proof, SHUNT_REFUSED_NO_ROOM);
+		proof_fail(proof, SHUNT_REFUSED_NO_ROOM);
 		return;
 	}
 	believe(proof);
@@ -275,15 +275,15 @@ static void on_challenge(struct shunt_possession *proof, const struct shunt_mess
 	proof->state = SHUNT_PROOF_SHOWING;
 	set_limit(proof, SHUNT_PROOF_NS);
 	if (!compute(proof, message->proof.bytes)) {
-		fail(proof, SHUNT_REFUSED_UNSEEN);
+		proof_fail(proof, SHUNT_REFUSED_UNSEEN);
 		return;
 	}
-	if (!show(proof))
+	if (!proof_show(proof))
 		return;
 	answer.stream = proof->peer_number;
 	memcpy(answer.proof.bytes, proof->half, SHUNT_PROOF_HALF);
 	if (shunt_link_send(proof->link, &answer, NULL, 0))
-		fail(proof, SHUNT_REFUSED_NO_ROOM);
+		proof_fail(proof, SHUNT_REFUSED_NO_ROOM);
 }
 
 static void on_reveal(struct shunt_possession *proof, const struct shunt_message *message)
@@ -295,7 +295,7 @@ static void on_reveal(struct shunt_possession *proof, const struct shunt_message
 	if (memcmp(digest, proof->digest, sizeof(digest)))
 		disbelieve(proof);
 	else if (!compute(proof, message->proof.bytes))
-		fail(proof, SHUNT_REFUSED_UNSEEN);
+		proof_fail(proof, SHUNT_REFUSED_UNSEEN);
 	else
 		look_soon(proof);
 }
@@ -336,7 +336,7 @@ static void on_refuse(struct shunt_possession *proof, uint32_t why)
 
 	if (is_wrong(proof))
 		shunt_limits_wrong(link->engine->service, link->peer_user);
-	end(proof);
+	proof_end(proof);
 	if (link->initiator)
 		link->engine->link_hooks->unproven(link, stream, shunt_decision_told(why));
 }
@@ -346,7 +346,7 @@ static void on_redirect(struct shunt_possession *proof, const struct shunt_messa
 	struct shunt_link *link = proof->link;
 	struct shunt_stream *stream = proof->stream;
 
-	end(proof);
+	proof_end(proof);
 	link->engine->link_hooks->sent_on(link, stream, &message->onward);
 }
 
@@ -359,7 +359,7 @@ bool shunt_possession_is_for(const struct shunt_message *message)
 }
 
 /* The one place where a message moves a proof. False: out of turn. */
-static bool move(struct shunt_possession *proof, const struct shunt_message *message)
+static bool proof_move(struct shunt_possession *proof, const struct shunt_message *message)
 {
 	bool claims = proof->link->initiator;
 
@@ -384,7 +384,7 @@ void shunt_possession_hear(struct shunt_link *link, const struct shunt_message *
 {
 	struct shunt_possession *proof = shunt_proofs_find(link, message->stream);
 
-	if (proof && !move(proof, message))
+	if (proof && !proof_move(proof, message))
 		shunt_link_distrust(link, "a step of a proof out of turn");
 }
 
@@ -413,12 +413,12 @@ static bool is_own(struct shunt_stream *stream, const struct shunt_sighting *own
 	return is && own->seen && own->cookie == cookie;
 }
 
-static void judge(struct shunt_possession *proof, const struct shunt_sighting *peer,
-		  const struct shunt_sighting *own)
+static void proof_judge(struct shunt_possession *proof, const struct shunt_sighting *peer,
+			const struct shunt_sighting *own)
 {
 	proof->looks = false;
 	if (!is_own(proof->stream, own) || !peer->seen)
-		fail(proof, SHUNT_REFUSED_UNSEEN);
+		proof_fail(proof, SHUNT_REFUSED_UNSEEN);
 	else if ((proof->cookie && proof->cookie != peer->cookie) ||
 		 peer->bits != shunt_proof_part(proof->theirs, proof->round))
 		disbelieve(proof);
@@ -429,7 +429,7 @@ static void judge(struct shunt_possession *proof, const struct shunt_sighting *p
 }
 
 /* Some of those that are to be looked at. False: there was none. */
-static bool look(struct shunt_service *service, struct look *look)
+static bool proof_look(struct shunt_service *service, struct look *look)
 {
 	look->count = 0;
 	for (struct shunt_possession *proof = service->proofs.first;
@@ -445,7 +445,7 @@ static bool look(struct shunt_service *service, struct look *look)
 	if (shunt_witness_look(service, look->tuples, look->seen, 2 * look->count))
 		memset(look->seen, 0, sizeof(look->seen));
 	for (uint32_t i = 0; i < look->count; i++)
-		judge(look->proofs[i], &look->seen[2 * i], &look->seen[2 * i + 1]);
+		proof_judge(look->proofs[i], &look->seen[2 * i], &look->seen[2 * i + 1]);
 	return true;
 }
 
@@ -461,7 +461,7 @@ static void end_overdue(struct shunt_service *service, struct shunt_task *task)
 		else if (is_wrong(proof))
 			disbelieve(proof);
 		else
-			fail(proof, SHUNT_REFUSED_SILENT);
+			proof_fail(proof, SHUNT_REFUSED_SILENT);
 	}
 }
 
@@ -470,7 +470,7 @@ void shunt_possession_run(struct shunt_task *task)
 	struct shunt_service *service = shunt_service_of(task, possession);
 	struct look some;
 
-	while (look(service, &some))
+	while (proof_look(service, &some))
 		;
 	end_overdue(service, task);
 	if (service->proofs.queued_due)
@@ -490,7 +490,7 @@ void shunt_possession_link_down(struct shunt_link *link, enum shunt_reason reaso
 		if (proof->link != link)
 			continue;
 		wrong = wrong || is_wrong(proof);	/* one is enough */
-		end(proof);
+		proof_end(proof);
 		if (link->initiator)
 			link->engine->link_hooks->unproven(link, stream, reason);
 	}

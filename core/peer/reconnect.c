@@ -49,7 +49,7 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 }
 
 /* It becomes a candidate again, if it is quiet. */
-static enum readiness let_go(struct shunt_engine *engine, struct shunt_stream *stream)
+static enum readiness stream_let_go(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	enum readiness readiness;
 
@@ -85,7 +85,7 @@ bool shunt_reconnect_let_go(struct shunt_stream *stream)
 	shunt_lock_take(&stream->rx.lock);
 	certain = is_certain(stream);
 	shunt_lock_leave(&stream->rx.lock);
-	return certain && let_go(stream->engine, stream) == READY;
+	return certain && stream_let_go(stream->engine, stream) == READY;
 }
 
 /* --- finding them --- */
@@ -145,7 +145,7 @@ static void unlist(struct shunt_service *service, struct shunt_reconnect *comeba
 	*p = comeback->next;
 }
 
-static void give_up(struct shunt_service *service, struct shunt_reconnect *comeback)
+static void comeback_give_up(struct shunt_service *service, struct shunt_reconnect *comeback)
 {
 	unlist(service, comeback);
 	shunt_loop_remove(&service->engine->loop, comeback->channel.fd);
@@ -156,7 +156,7 @@ static void give_up(struct shunt_service *service, struct shunt_reconnect *comeb
 void shunt_reconnect_forget(struct shunt_service *service)
 {
 	while (service->comebacks)
-		give_up(service, service->comebacks);
+		comeback_give_up(service, service->comebacks);
 }
 
 /* The channel gets a link again; the comeback is gone. NULL: none, and the channel is closed. */
@@ -176,7 +176,7 @@ static struct shunt_link *make_link(struct shunt_service *service, struct shunt_
 	return link;
 }
 
-static void hear(struct shunt_source *source, uint32_t events)
+static void comeback_hear(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_reconnect *comeback = shunt_loop_owner(source, struct shunt_reconnect, source);
 	struct shunt_engine *engine = comeback->channel.engine;
@@ -193,7 +193,8 @@ static void hear(struct shunt_source *source, uint32_t events)
 		if (link)
 			shunt_link_hello(link, &message, fds, count);
 	} else if (result < 0 || (result > 0 && message.type == SHUNT_MSG_HELLO)) {
-		give_up(service, comeback);	/* the peer is gone, does not want to come back, or is not to say that */
+		/* The peer is gone, does not want to come back, or is not to say that. */
+		comeback_give_up(service, comeback);
 	}	/* else it was said to the link that is gone, before the peer knew */
 	while (count--)
 		engine->sys->close(fds[count]);
@@ -217,7 +218,7 @@ bool shunt_reconnect_take(struct shunt_link *link)
 	comeback = calloc(1, sizeof(*comeback));
 	if (!comeback)
 		return false;
-	comeback->source.ready = hear;
+	comeback->source.ready = comeback_hear;
 	comeback->line = link->line;
 	comeback->line.rest = next_rest(&engine->config, &link->line, now);
 	comeback->initiator = link->initiator;
@@ -299,7 +300,7 @@ void shunt_reconnect_claimed(struct shunt_link *link, const struct shunt_tuple *
 
 	while (search.line && (stream = shunt_streams_next(link->engine, &sweep)) != NULL)
 		if (atomic_load(&stream->state) == SHUNT_LINKED)
-			let_go(link->engine, stream);
+			stream_let_go(link->engine, stream);
 }
 
 /* Claims it on the link if it is ready. */
@@ -307,7 +308,8 @@ static void bring(struct shunt_link *link, struct shunt_stream *stream, uint64_t
 {
 	if (stream->claimed || stream->return_at > now)
 		return;
-	if (atomic_load(&stream->state) == SHUNT_LINKED && let_go(link->engine, stream) != READY)
+	if (atomic_load(&stream->state) == SHUNT_LINKED &&
+	    stream_let_go(link->engine, stream) != READY)
 		return;
 	shunt_claim_again(link, stream);
 }
@@ -346,7 +348,8 @@ void shunt_reconnect_run(struct shunt_task *task)
 		else if (comeback->initiator && has_streams(service->engine, comeback->line.number))
 			make_link(service, comeback);
 		else
-			give_up(service, comeback);	/* they are closed by now, or the peer does not want them back */
+			/* They are closed by now, or the peer does not want them back. */
+			comeback_give_up(service, comeback);
 	}
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (!may_bring(link))

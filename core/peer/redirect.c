@@ -28,8 +28,8 @@ static struct shunt_link *link_to(const struct shunt_link *from, const struct sh
 }
 
 /* A process of this host. */
-static struct shunt_link *knock(const struct shunt_link *from, const struct shunt_name *name,
-				enum shunt_reason *reason)
+static struct shunt_link *worker_knock(const struct shunt_link *from, const struct shunt_name *name,
+				       enum shunt_reason *reason)
 {
 	bool strange = false;
 	int fd = shunt_rendezvous_knock(from->engine, name, &strange);
@@ -89,7 +89,7 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 	to = link_to(link, stream, &onward->process);
 	if (!to)
 		to = onward->gate ? come(link, stream, onward, &name, &reason) :
-				    knock(link, &name, &reason);
+				    worker_knock(link, &name, &reason);
 	if (to)
 		shunt_claim_on(to, stream);
 	else

@@ -185,8 +185,8 @@ static bool is_for_directory(const struct shunt_remote *remote, const union cm_a
 	       shunt_address_is_loopback(ip);
 }
 
-static void offer(struct shunt_remote *remote, struct shunt_rendezvous *rendezvous,
-		  const union cm_address *address, bool only_v6)
+static void remote_offer(struct shunt_remote *remote, struct shunt_rendezvous *rendezvous,
+			 const union cm_address *address, bool only_v6)
 {
 	struct shunt_engine *engine = remote->service->engine;
 
@@ -225,7 +225,7 @@ static void renew(struct shunt_remote *remote, struct shunt_rendezvous *rendezvo
 	if (!wanted)
 		return;
 	rendezvous->service = service;
-	offer(remote, rendezvous, &address, only_v6);
+	remote_offer(remote, rendezvous, &address, only_v6);
 }
 
 /* Once there is a rendezvous that this process owns; for good. */

@@ -85,8 +85,8 @@ static struct shunt_link *heed(struct inquiry *inquiry, const uint8_t *given, un
 	}
 }
 
-static void finish(struct inquiry *inquiry, int status, const uint8_t *given, unsigned int bytes,
-		   const struct cm_route *route)
+static void inquiry_finish(struct inquiry *inquiry, int status, const uint8_t *given,
+			   unsigned int bytes, const struct cm_route *route)
 {
 	struct inquiry **p = &inquiry->service->remote->inquiries;
 	enum shunt_reason reason = status ? why(status) : SHUNT_REASON_NO_LINK;
@@ -132,8 +132,8 @@ static void directory_ready(struct shunt_source *source, uint32_t events)
 		return;
 	end_directory(inquiry);
 	shunt_remote_enter(engine); /* a link may open its device */
-	finish(inquiry, result < 0 ? result : 0, inquiry->directory.answer.words,
-	       result < 0 ? 0 : (unsigned int)result, &inquiry->route);
+	inquiry_finish(inquiry, result < 0 ? result : 0, inquiry->directory.answer.words,
+		       result < 0 ? 0 : (unsigned int)result, &inquiry->route);
 	shunt_remote_leave(engine);
 }
 
@@ -175,7 +175,7 @@ void shunt_remote_ask_expire(struct shunt_remote *remote)
 			continue;
 		}
 		end_directory(inquiry);
-		finish(inquiry, -ETIMEDOUT, NULL, 0, NULL);
+		inquiry_finish(inquiry, -ETIMEDOUT, NULL, 0, NULL);
 		inquiry = remote->inquiries; /* streams that go on may have changed the list */
 	}
 }
@@ -200,10 +200,10 @@ void shunt_remote_answered(void *ask_arg, int status, const uint8_t *given, unsi
 	if (status == -EOPNOTSUPP && route)
 		status = ask_directory(inquiry, route);
 	if (inquiry->directory.fd < 0)
-		finish(inquiry, status, given, bytes, route);
+		inquiry_finish(inquiry, status, given, bytes, route);
 }
 
-static struct inquiry *find(struct shunt_remote *remote, const struct shunt_tuple *tuple)
+static struct inquiry *inquiry_find(struct shunt_remote *remote, const struct shunt_tuple *tuple)
 {
 	struct inquiry *inquiry = remote->inquiries;
 
@@ -214,7 +214,7 @@ static struct inquiry *find(struct shunt_remote *remote, const struct shunt_tupl
 	return inquiry;
 }
 
-static struct inquiry *ask(struct shunt_remote *remote, const struct shunt_tuple *tuple)
+static struct inquiry *inquiry_ask(struct shunt_remote *remote, const struct shunt_tuple *tuple)
 {
 	struct shunt_engine *engine = remote->service->engine;
 	uint8_t chance[SHUNT_REMOTE_CHANCE];
@@ -251,10 +251,10 @@ static struct inquiry *ask(struct shunt_remote *remote, const struct shunt_tuple
 
 bool shunt_remote_ask(struct shunt_remote *remote, struct shunt_stream *stream)
 {
-	struct inquiry *inquiry = find(remote, &stream->tuple);
+	struct inquiry *inquiry = inquiry_find(remote, &stream->tuple);
 
 	if (!inquiry)
-		inquiry = ask(remote, &stream->tuple);
+		inquiry = inquiry_ask(remote, &stream->tuple);
 	if (!inquiry)
 		return false;
 	shunt_decision_step(stream, "the peer's host is asked");

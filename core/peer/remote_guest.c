@@ -21,7 +21,7 @@ static bool have_chance(struct shunt_engine *engine, struct remote_answer *answe
 	       sizeof(answer->chance);
 }
 
-static struct guest *make(const struct shunt_course *course)
+static struct guest *guest_make(const struct shunt_course *course)
 {
 	struct guest *guest = calloc(1, sizeof(*guest));
 
@@ -35,7 +35,7 @@ int shunt_remote_guest_expect(struct shunt_remote_listener *gate, const struct s
 {
 	const uint8_t *key = gate->engine->key;
 	uint8_t shown[SHUNT_COOKIE_BYTES];
-	struct guest *guest = make(course);
+	struct guest *guest = guest_make(course);
 	unsigned int bytes;
 	int result;
 
@@ -60,7 +60,7 @@ int shunt_remote_guest_invited(struct shunt_remote_listener *gate,
 {
 	struct shunt_onward onward = { .process = gate->engine->identity, .gate = gate->port };
 	uint8_t shown[SHUNT_COOKIE_BYTES];
-	struct guest *guest = make(course);
+	struct guest *guest = guest_make(course);
 	int result;
 
 	if (!guest)

@@ -77,7 +77,7 @@ static void end_tickets(struct shunt_remote_listener *gate, uint64_t now)
 
 /* --- guests --- */
 
-static void turn_away(struct shunt_remote_listener *gate, struct shunt_guest *guest)
+static void guest_turn_away(struct shunt_remote_listener *gate, struct shunt_guest *guest)
 {
 	shunt_own_fds_close(gate->engine, guest->fd);
 	guest->fd = -1;
@@ -95,11 +95,11 @@ static struct shunt_guest *seat_for_guest(struct shunt_remote_listener *gate)
 		if (gate->guests[i].deadline < oldest->deadline)
 			oldest = &gate->guests[i];
 	}
-	turn_away(gate, oldest);
+	guest_turn_away(gate, oldest);
 	return oldest;
 }
 
-static void welcome(struct shunt_remote_listener *gate, struct shunt_guest *guest)
+static void guest_welcome(struct shunt_remote_listener *gate, struct shunt_guest *guest)
 {
 	struct shunt_engine *engine = gate->engine;
 	struct shunt_ticket *ticket = ticket_find(gate, guest->cookie);
@@ -110,7 +110,7 @@ static void welcome(struct shunt_remote_listener *gate, struct shunt_guest *gues
 		ticket = ticket_find(gate, guest->cookie);
 	}
 	if (!ticket || shunt_channel_options(engine, fd, gate->silence_ms)) {
-		turn_away(gate, guest);
+		guest_turn_away(gate, guest);
 		return;
 	}
 	engine->sys->epoll_ctl(gate->fd, EPOLL_CTL_DEL, fd, NULL);
@@ -120,7 +120,7 @@ static void welcome(struct shunt_remote_listener *gate, struct shunt_guest *gues
 }
 
 /* Not a byte more than the cookie: what is behind it is the channel's. */
-static void look_at(struct shunt_remote_listener *gate, struct shunt_guest *guest)
+static void guest_look_at(struct shunt_remote_listener *gate, struct shunt_guest *guest)
 {
 	struct iovec iov = { guest->cookie + guest->bytes, SHUNT_COOKIE_BYTES - guest->bytes };
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -129,12 +129,12 @@ static void look_at(struct shunt_remote_listener *gate, struct shunt_guest *gues
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (got <= 0) {
-		turn_away(gate, guest);
+		guest_turn_away(gate, guest);
 		return;
 	}
 	guest->bytes += got;
 	if (guest->bytes == SHUNT_COOKIE_BYTES)
-		welcome(gate, guest);
+		guest_welcome(gate, guest);
 }
 
 static void watch_listener(struct shunt_remote_listener *gate, bool on)
@@ -164,9 +164,9 @@ static bool accept_guest(struct shunt_remote_listener *gate)
 	*guest = (struct shunt_guest) { .fd = fd, .deadline = shunt_now(engine) + gate->patience };
 	event.data.u32 = (uint32_t)(guest - gate->guests);	/* below SHUNT_REMOTE_LISTENER_GUESTS */
 	if (engine->sys->epoll_ctl(gate->fd, EPOLL_CTL_ADD, fd, &event))
-		turn_away(gate, guest);
+		guest_turn_away(gate, guest);
 	else
-		look_at(gate, guest);
+		guest_look_at(gate, guest);
 	return true;
 }
 
@@ -174,7 +174,7 @@ static void end_guests(struct shunt_remote_listener *gate, uint64_t now)
 {
 	for (int i = 0; i < SHUNT_REMOTE_LISTENER_GUESTS; i++)
 		if (gate->guests[i].fd >= 0 && gate->guests[i].deadline <= now)
-			turn_away(gate, &gate->guests[i]);
+			guest_turn_away(gate, &gate->guests[i]);
 }
 
 /* --- life --- */
@@ -214,13 +214,13 @@ void shunt_remote_listener_step(struct shunt_remote_listener *gate)
 			for (int j = 0; j < ARRIVALS && accept_guest(gate); j++)
 				;
 		else if (gate->guests[which].fd >= 0)
-			look_at(gate, &gate->guests[which]);
+			guest_look_at(gate, &gate->guests[which]);
 	}
 }
 
 /* A socket that listens there, or -errno. */
-static int listen_at(struct shunt_remote_listener *gate, const struct sockaddr *local,
-		     uint16_t port)
+static int gate_listen_at(struct shunt_remote_listener *gate, const struct sockaddr *local,
+			  uint16_t port)
 {
 	const struct shunt_sys *sys = gate->engine->sys;
 	const int family = local->sa_family, type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
@@ -256,7 +256,7 @@ static int listen_somewhere(struct shunt_remote_listener *gate, const struct soc
 	unsigned int port = gate->first_port;
 
 	do
-		gate->listener = listen_at(gate, local, (uint16_t)port);
+		gate->listener = gate_listen_at(gate, local, (uint16_t)port);
 	while (gate->listener == -EADDRINUSE && ++port <= gate->last_port);
 	if (gate->listener < 0)
 		return gate->listener;

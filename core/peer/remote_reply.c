@@ -121,8 +121,9 @@ static int answer_sound(struct shunt_remote *remote, const struct remote_questio
 }
 
 /* How many bytes of the answer there are; negative: none. */
-static int reply(struct shunt_rendezvous *rendezvous, const uint8_t *question, unsigned int bytes,
-		 const struct cm_route *route, struct remote_answer *answer)
+static int question_reply(struct shunt_rendezvous *rendezvous, const uint8_t *question,
+			  unsigned int bytes, const struct cm_route *route,
+			  struct remote_answer *answer)
 {
 	struct shunt_remote *remote = rendezvous->service->remote;
 	struct remote_question asked;
@@ -148,7 +149,7 @@ int shunt_remote_reply_cm(void *rendezvous, const uint8_t *question, unsigned in
 			  const struct cm_route *route, uint8_t *out)
 {
 	struct remote_answer answer;
-	int length = reply(rendezvous, question, bytes, route, &answer);
+	int length = question_reply(rendezvous, question, bytes, route, &answer);
 
 	if (length > 0)
 		memcpy(out, &answer, (size_t)length);
@@ -182,7 +183,7 @@ int shunt_remote_reply_words(struct shunt_rendezvous *rendezvous, const struct s
 		return -1;
 	shunt_remote_enter(service->engine); /* a device may be opened */
 	if (find_route(asked, &route))
-		bytes = reply(rendezvous, said->words, said->bytes, &route, answer);
+		bytes = question_reply(rendezvous, said->words, said->bytes, &route, answer);
 	shunt_remote_leave(service->engine);
 	return bytes;
 }

@@ -11,7 +11,8 @@ _Static_assert(sizeof(struct shunt_onward) == SHUNT_IDENTITY_BYTES + SHUNT_TICKE
 _Static_assert(SHUNT_TICKET_BYTES == SHUNT_COOKIE_BYTES, "a ticket is shown as a cookie is");
 
 /* Labels keep what is made for one use from being of use elsewhere. They end with a zero byte. */
-static void begin(struct shunt_hmac *hmac, const uint8_t key[SHUNT_KEY_BYTES], const char *label)
+static void hmac_begin(struct shunt_hmac *hmac, const uint8_t key[SHUNT_KEY_BYTES],
+		       const char *label)
 {
 	shunt_hmac_begin(hmac, key, SHUNT_KEY_BYTES);
 	shunt_hmac_add(hmac, label, strlen(label) + 1);
@@ -36,7 +37,7 @@ static void question_code(const struct remote_question *question, const uint8_t 
 {
 	struct shunt_hmac hmac;
 
-	begin(&hmac, key, "question");
+	hmac_begin(&hmac, key, "question");
 	shunt_hmac_add(&hmac, question, offsetof(struct remote_question, code));
 	shunt_hmac_end(&hmac, code);
 }
@@ -86,7 +87,7 @@ static void answer_code(const struct remote_answer *answer, const uint8_t *key,
 {
 	struct shunt_hmac hmac;
 
-	begin(&hmac, key, "answer");
+	hmac_begin(&hmac, key, "answer");
 	shunt_hmac_add(&hmac, question, sizeof(*question));
 	shunt_hmac_add(&hmac, answer, offsetof(struct remote_answer, code));
 	shunt_hmac_end(&hmac, code);
@@ -147,7 +148,7 @@ static void derive(const uint8_t from[SHUNT_HMAC_BYTES], const char *label, uint
 	uint8_t made[SHUNT_HMAC_BYTES];
 	struct shunt_hmac hmac;
 
-	begin(&hmac, from, label);
+	hmac_begin(&hmac, from, label);
 	shunt_hmac_end(&hmac, made);
 	memcpy(to, made, bytes);
 	explicit_bzero(made, sizeof(made));
@@ -178,7 +179,7 @@ void shunt_remote_words_bind(const uint8_t *key, const struct remote_question *q
 		memcpy(shown, answer->cookie, SHUNT_COOKIE_BYTES);
 		return;
 	}
-	begin(&hmac, key, "channel");
+	hmac_begin(&hmac, key, "channel");
 	shunt_hmac_add(&hmac, question, sizeof(*question));
 	shunt_hmac_add(&hmac, answer, sizeof(*answer));
 	shunt_hmac_end(&hmac, both);
@@ -196,7 +197,7 @@ void shunt_remote_words_onward(const uint8_t *key, const struct shunt_onward *on
 		memcpy(shown, onward->ticket, SHUNT_COOKIE_BYTES);
 		return;
 	}
-	begin(&hmac, key, "onward");
+	hmac_begin(&hmac, key, "onward");
 	shunt_hmac_add(&hmac, onward, sizeof(*onward));
 	shunt_hmac_end(&hmac, both);
 	begin_channel(both, asker, seal, shown);

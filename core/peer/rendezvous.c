@@ -98,7 +98,7 @@ bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t addres
 }
 
 /* A name's owner may be any process, and so may a caller at ours. 0, or -errno: it gets nothing. */
-static int judge(struct shunt_engine *engine, int fd, bool *strange)
+static int peer_judge(struct shunt_engine *engine, int fd, bool *strange)
 {
 	int result = shunt_trust_ask(engine, fd);
 
@@ -112,7 +112,7 @@ static int meet(struct shunt_engine *engine, int fd, const struct shunt_name *na
 
 	if (fd < 0)
 		return fd;
-	result = judge(engine, fd, strange);
+	result = peer_judge(engine, fd, strange);
 	if (!result && (*strange || shunt_rendezvous_is_abroad(name)))
 		shunt_porter_guard(engine, fd);
 	if (!result)
@@ -248,7 +248,7 @@ void shunt_rendezvous_close(struct shunt_engine *engine, struct shunt_rendezvous
 int shunt_rendezvous_accept(struct shunt_engine *engine, int fd, bool *strange)
 {
 	int come = shunt_deaf_accept(engine, fd, SOCK_NONBLOCK);
-	int result = come < 0 ? come : judge(engine, come, strange);
+	int result = come < 0 ? come : peer_judge(engine, come, strange);
 
 	if (!result)
 		return come;

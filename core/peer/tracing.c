@@ -43,14 +43,14 @@ static void give_rings(struct shunt_link *link, struct shunt_trace_record *rings
 	shunt_link_give_ring(link, (uint8_t *)rings, shunt_narrow_u32(ring_bytes(link)));
 }
 
-static void ask_for_look(struct shunt_link *link, uint64_t in)
+static void tracing_ask_for_look(struct shunt_link *link, uint64_t in)
 {
 	shunt_task_at(&link->engine->service->tasks.trace, shunt_now(link->engine) + in);
 }
 
 /* --- TRACE --- */
 
-static void ask(struct shunt_link *link)
+static void rings_ask(struct shunt_link *link)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_TRACE };
 
@@ -63,7 +63,7 @@ static void ask(struct shunt_link *link)
 void shunt_tracing_introduce(struct shunt_link *link)
 {
 	if (atomic_load(&link->engine->traces) & (SHUNT_TRACES_OURS | SHUNT_TRACES_RULES))
-		ask(link);
+		rings_ask(link);
 }
 
 static void free_followed(struct shunt_link *link, struct shunt_followed **made)
@@ -89,7 +89,7 @@ static bool make_followed(struct shunt_link *link, struct shunt_trace_record *ri
 	return all;
 }
 
-static void offer(struct shunt_link *link)
+static void rings_offer(struct shunt_link *link)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_TRACE, .rings.lanes = link->lane_count };
 	struct shunt_followed *made[SHUNT_LANES_MAX];
@@ -125,10 +125,10 @@ static const char *hear_question(struct shunt_link *link)
 		return "a second TRACE that asks";
 	link->tracing.wanted = true;
 	if (needs_clock(link))
-		ask_for_look(link, 0);
+		tracing_ask_for_look(link, 0);
 	else
-		offer(link);
-	ask(link); /* for answers to what is followed */
+		rings_offer(link);
+	rings_ask(link); /* for answers to what is followed */
 	return NULL;
 }
 
@@ -211,7 +211,7 @@ static const char *hear_time(struct shunt_link *link, const struct shunt_clock_w
 		return "a CLOCK of times that cannot be";
 	link->tracing.asked_at = 0;
 	if (link->tracing.wanted && !link->tracing.offered && link->tracing.clock.count >= ENOUGH)
-		offer(link);
+		rings_offer(link);
 	set_zone(link, now);
 	return NULL;
 }
@@ -270,7 +270,7 @@ static void complete_records(struct shunt_link *link)
 		struct shunt_lane *lane = &link->lanes[i];
 
 		if (!shunt_lock_try(&lane->lock)) {
-			ask_for_look(link, LOOK);
+			tracing_ask_for_look(link, LOOK);
 			continue;
 		}
 		if (lane->trace)

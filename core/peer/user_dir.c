@@ -61,7 +61,7 @@ static int open_of(struct shunt_engine *engine, const struct shunt_user_dir *whe
 	return shunt_meeting_dir_open_of(engine, ABOVE, path, where->user, list);
 }
 
-static void make(const struct shunt_engine *engine, const struct shunt_user_dir *where)
+static void dir_make(const struct shunt_engine *engine, const struct shunt_user_dir *where)
 {
 	char path[PATH_BYTES];
 
@@ -78,7 +78,7 @@ bool shunt_user_dir_is_usable(struct shunt_engine *engine, const struct shunt_us
 	int dir;
 
 	if (makes && where->network)
-		make(engine, where);
+		dir_make(engine, where);
 	dir = open_of(engine, where, false);
 	shunt_own_fds_close(engine, dir);
 	return dir >= 0;

@@ -158,7 +158,7 @@ bool shunt_verdict_leaves(struct shunt_stream *stream)
 
 /* --- the command --- */
 
-static void show(const struct shunt_verdict *verdict, struct shunt_answer *answer)
+static void verdict_show(const struct shunt_verdict *verdict, struct shunt_answer *answer)
 {
 	char *text;
 
@@ -182,7 +182,7 @@ int shunt_verdict_command(struct shunt_engine *engine, int count, char **words,
 	char why[SHUNT_RULE_ERROR];
 
 	if (!count || (count == 1 && !strcmp(words[0], "show"))) {
-		show(engine->verdict, answer);
+		verdict_show(engine->verdict, answer);
 		return 0;
 	}
 	for (int i = 1; i < count; i++)
@@ -194,6 +194,6 @@ int shunt_verdict_command(struct shunt_engine *engine, int count, char **words,
 		return -1;
 	}
 	shunt_answer_put(answer, "for connections from now on:\n");
-	show(engine->verdict, answer);
+	verdict_show(engine->verdict, answer);
 	return 0;
 }

@@ -48,7 +48,7 @@ void shunt_witness_dismiss(struct shunt_service *service)
 	service->witness.fd = -1;
 }
 
-static int ask(struct shunt_service *service, struct question questions[], uint32_t count)
+static int witness_ask(struct shunt_service *service, struct question questions[], uint32_t count)
 {
 	struct iovec iov = { questions, count * sizeof(*questions) };
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
@@ -60,7 +60,7 @@ static int ask(struct shunt_service *service, struct question questions[], uint3
 }
 
 /* The kernel answers before sendmsg() returns. The length of the next answer; 0: none that counts; or -errno. */
-static ssize_t hear(struct shunt_service *service, void *answer)
+static ssize_t witness_hear(struct shunt_service *service, void *answer)
 {
 	struct iovec iov = { answer, ANSWER_BYTES };
 	struct sockaddr_nl sender = { 0 };
@@ -177,10 +177,10 @@ static int look_at_some(struct shunt_service *service, const struct shunt_tuple 
 
 	for (uint32_t i = 0; i < count; i++)
 		ask_about(&questions[i], &tuples[i]);
-	result = ask(service, questions, count);
+	result = witness_ask(service, questions, count);
 	if (result)
 		return result;
-	for (uint32_t heard = 0; heard < count && (got = hear(service, answer)) >= 0;) {
+	for (uint32_t heard = 0; heard < count && (got = witness_hear(service, answer)) >= 0;) {
 		uint32_t which = got ? header->nlmsg_seq - first : count;
 
 		if (which >= count)
@@ -219,10 +219,10 @@ bool shunt_witness_listener(struct shunt_service *service, const struct shunt_tu
 	if (call(service))
 		return false;
 	ask_about(&question, &tuple);
-	if (ask(service, &question, 1))
+	if (witness_ask(service, &question, 1))
 		return false;
 	while (!got || header->nlmsg_seq != service->witness.sequence)
-		if ((got = hear(service, answer)) < 0)
+		if ((got = witness_hear(service, answer)) < 0)
 			return false;
 	if ((size_t)got < NLMSG_LENGTH(sizeof(shown)) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY)
 		return false;
@@ -254,12 +254,12 @@ static int other_end(struct shunt_service *service, uint32_t inode, uint32_t *pe
 	const struct nlmsghdr *header = (const void *)answer;
 	struct unix_diag_msg shown;
 	const void *found = NULL;
-	int result = ask(service, &question, 1);
+	int result = witness_ask(service, &question, 1);
 	ssize_t got;
 
 	if (result)
 		return result;
-	while ((got = hear(service, answer)) >= 0) {
+	while ((got = witness_hear(service, answer)) >= 0) {
 		if ((size_t)got < NLMSG_LENGTH(sizeof(shown)) ||
 		    header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
 		    header->nlmsg_seq != service->witness.sequence)

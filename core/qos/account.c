@@ -50,7 +50,7 @@ static uint64_t get(const _Atomic uint64_t *word)
 	return atomic_load_explicit(word, memory_order_acquire);
 }
 
-static void set(_Atomic uint64_t *word, uint64_t value)
+static void word_set(_Atomic uint64_t *word, uint64_t value)
 {
 	atomic_store_explicit(word, value, memory_order_release);
 }
@@ -68,7 +68,7 @@ static bool swap(_Atomic uint64_t *word, uint64_t *old, uint64_t value)
 }
 
 /* False: the count is of another period by now, and has not changed. */
-static bool count(_Atomic uint64_t *word, uint8_t tag, uint64_t more)
+static bool word_count(_Atomic uint64_t *word, uint8_t tag, uint64_t more)
 {
 	uint64_t old = get(word);
 
@@ -141,10 +141,10 @@ static void open_period(struct shunt_account *account, uint16_t number, uint64_t
 	struct shunt_account_period *period = period_of(account, tag);
 	uint64_t old;
 
-	set(&period->began, now);
-	set(&period->period_ns, period_ns);
-	set(&period->reservation, reservation);
-	set(&period->spent, (uint64_t)tag << 56);
+	word_set(&period->began, now);
+	word_set(&period->period_ns, period_ns);
+	word_set(&period->reservation, reservation);
+	word_set(&period->spent, (uint64_t)tag << 56);
 	atomic_store_explicit(&period->paced, account->paced, memory_order_release);
 	old = atomic_exchange_explicit(&account->purse, purse_of(tag, reservation, pooled),
 				       memory_order_acq_rel);
@@ -179,10 +179,10 @@ static bool take_of(struct shunt_account *account, uint64_t *purse, uint64_t of_
 
 	if (!of_it)
 		return swap(&account->purse, purse, rest);
-	if (count(&period->spent, tag, of_it)) {
+	if (word_count(&period->spent, tag, of_it)) {
 		if (swap(&account->purse, purse, rest))
 			return true;
-		count(&period->spent, tag, -of_it);
+		word_count(&period->spent, tag, -of_it);
 	}
 	*purse = get(&account->purse);
 	return false;

@@ -23,7 +23,7 @@ void shunt_qos_introduce(struct shunt_link *link)
 	shunt_link_send(link, &message, NULL, 0);
 }
 
-static void ask_for_look(struct shunt_link *link)
+static void client_ask_for_look(struct shunt_link *link)
 {
 	shunt_task_at(&link->engine->service->tasks.qos, 0);
 }
@@ -136,7 +136,7 @@ static const char *hear_period(struct shunt_link *link, const struct shunt_qos_g
 		shunt_fetch_begin(&throttle->fetch, period->batch, now);
 	}
 	shunt_throttle_count(throttle, period->rate);
-	ask_for_look(link);
+	client_ask_for_look(link);
 	return NULL;
 }
 
@@ -170,7 +170,7 @@ static const char *hear_ask(struct shunt_link *link, const struct shunt_qos_gran
 		return NULL;
 	throttle->fetch.asked = true;
 	throttle->fetch.report_at = 0;
-	ask_for_look(link);
+	client_ask_for_look(link);
 	return NULL;
 }
 

@@ -86,8 +86,8 @@ static enum shunt_fetch_state take_answer(struct shunt_throttle *throttle, uint6
 }
 
 /* The state that follows without anything that has to be awaited; the same state: something has. */
-static enum shunt_fetch_state next(struct shunt_throttle *throttle, enum shunt_fetch_state state,
-				   uint64_t now)
+static enum shunt_fetch_state fetch_next(struct shunt_throttle *throttle,
+					 enum shunt_fetch_state state, uint64_t now)
 {
 	struct shunt_fetch *fetch = &throttle->fetch;
 
@@ -139,7 +139,7 @@ static bool is_in_flight(const struct shunt_link *link)
 	return false;
 }
 
-static bool waits(const struct shunt_link *link)
+static bool link_waits(const struct shunt_link *link)
 {
 	for (uint32_t i = 0; i < link->lane_count; i++)
 		if (atomic_load(&link->lanes[i].waiting))
@@ -158,7 +158,7 @@ static bool is_backlogged(struct shunt_throttle *throttle)
 	bool moved = posted != throttle->fetch.posted;
 
 	throttle->fetch.posted = posted;
-	return waits(throttle->link) || (moved && is_in_flight(throttle->link));
+	return link_waits(throttle->link) || (moved && is_in_flight(throttle->link));
 }
 
 static void report(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
@@ -185,7 +185,7 @@ void shunt_fetch_run(struct shunt_throttle *throttle, struct shunt_task *task, u
 	enum shunt_fetch_state first = atomic_load(&fetch->state), state = first, then;
 
 	report(throttle, task, now);
-	while ((then = next(throttle, state, now)) != state)
+	while ((then = fetch_next(throttle, state, now)) != state)
 		state = then;
 	if (state != first) /* which was not IDLE: that one is left to others */
 		atomic_store(&fetch->state, state);

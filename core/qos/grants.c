@@ -56,8 +56,8 @@ static void divide(struct shunt_service *service, uint32_t class, uint64_t token
 }
 
 /* Statistics read the tally under the lock. */
-static void note(struct shunt_service *service, uint32_t class, uint64_t reserved, uint64_t granted,
-		 uint32_t refused)
+static void grant_note(struct shunt_service *service, uint32_t class, uint64_t reserved,
+		       uint64_t granted, uint32_t refused)
 {
 	struct shunt_qos_tally *tally = &service->qos->classes[class].tally;
 
@@ -68,9 +68,9 @@ static void note(struct shunt_service *service, uint32_t class, uint64_t reserve
 	shunt_lock_leave(&service->engine->group.lock);
 }
 
-static void refuse(struct shunt_service *service, uint32_t class)
+static void class_refuse(struct shunt_service *service, uint32_t class)
 {
-	note(service, class, 0, 0, 1);
+	grant_note(service, class, 0, 0, 1);
 	if (service->qos->classes[class].tally.refused == 1)
 		shunt_log(SHUNT_LOG_WARN,
 			  "class '%s' does not fit the capacity: it is served as best effort",
@@ -87,7 +87,7 @@ static uint64_t admit(struct shunt_service *service, uint32_t class, uint64_t re
 		return 0;
 	if (shunt_admission_aggregate(reserved, wanted, capacity))
 		return wanted;
-	refuse(service, class);
+	class_refuse(service, class);
 	return 0;
 }
 
@@ -112,7 +112,7 @@ static void grant(struct shunt_service *service, struct shunt_throttle *throttle
 	bool fits = is_local(qos, tokens, now > ledger->began ? now - ledger->began : 0);
 
 	if (!fits)
-		refuse(service, throttle->class);
+		class_refuse(service, throttle->class);
 	throttle->granted = shunt_ledger_grant(
 		ledger, &throttle->tokens_of,
 		(uint32_t)(fits ? min(tokens, SHUNT_ACCOUNT_MOST) : 0));
@@ -128,7 +128,7 @@ void shunt_grants_make(struct shunt_service *service, uint64_t now)
 	for (uint32_t i = 0; i < qos->rules.count; i++) {
 		admitted[i] = admit(service, i, reserved);
 		reserved += admitted[i];
-		note(service, i, admitted[i] - qos->classes[i].tally.reserved, 0, 0);
+		grant_note(service, i, admitted[i] - qos->classes[i].tally.reserved, 0, 0);
 		if (admitted[i])
 			divide(service, i, admitted[i], now);
 	}
@@ -142,7 +142,7 @@ void shunt_grants_make(struct shunt_service *service, uint64_t now)
 		/* No two of a class get more than the class has. */
 		if (throttle->class < SHUNT_QOS_CLASSES) {
 			admitted[throttle->class] -= throttle->granted;
-			note(service, throttle->class, 0, throttle->granted, 0);
+			grant_note(service, throttle->class, 0, throttle->granted, 0);
 		}
 	}
 	each_member(service, throttle) shunt_holding_allow(
@@ -170,7 +170,7 @@ void shunt_grants_newcomer(struct shunt_service *service, struct shunt_throttle 
 	grant(service, throttle, (uint64_t)((unsigned __int128)wanted * left / ledger->period_ns),
 	      now);
 	if (throttle->class != SHUNT_QOS_NO_CLASS)
-		note(service, throttle->class, throttle->granted, throttle->granted, 0);
+		grant_note(service, throttle->class, throttle->granted, throttle->granted, 0);
 	shunt_holding_allow(
 		throttle, throttle->granted + ledger->capacity / SLACK + 2 * qos->rules.batch, now);
 }

@@ -92,7 +92,7 @@ static void become(struct shunt_throttle *throttle, enum shunt_holds next)
 	}
 }
 
-static const char *count(struct shunt_arrivals *arrivals, uint32_t bytes)
+static const char *arrivals_count(struct shunt_arrivals *arrivals, uint32_t bytes)
 {
 	struct shunt_throttle *throttle = throttle_of(arrivals);
 	struct shunt_holding *holding = &throttle->holding;
@@ -122,7 +122,7 @@ static uint64_t read_of_link(const struct shunt_rx *rx)
 	return head < tail ? head : tail;
 }
 
-static void give_back(struct shunt_stream *stream)
+static void credit_give_back(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 	uint8_t kept;
@@ -139,11 +139,11 @@ static void give_back(struct shunt_stream *stream)
 		shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_RING);
 }
 
-static void release(struct shunt_link *link)
+static void credit_release(struct shunt_link *link)
 {
 	struct shunt_stream *stream;
 
-	shunt_seats_each(link, stream) give_back(stream);
+	shunt_seats_each(link, stream) credit_give_back(stream);
 	for (uint32_t i = 0; i < link->lane_count; i++)
 		shunt_lane_kick(&link->lanes[i]);
 }
@@ -159,19 +159,19 @@ static bool is_fresh(const struct shunt_link *link)
 }
 
 /* group.lock held. `rate` 0: any. */
-static void begin(struct shunt_throttle *throttle, uint64_t rate, uint64_t now)
+static void holding_begin(struct shunt_throttle *throttle, uint64_t rate, uint64_t now)
 {
 	struct shunt_holding *holding = &throttle->holding;
 
 	if (holding->state != SHUNT_HOLDS_OFF)
 		return;
-	holding->arrivals.count = count;
+	holding->arrivals.count = arrivals_count;
 	shunt_meter_begin(&holding->meter, is_fresh(throttle->link) ? rate : 0, now);
 	become(throttle, SHUNT_HOLDS_COUNTS);
 }
 
 /* A client that is held may be within its right from now on. */
-static void look_again(struct shunt_throttle *throttle)
+static void holding_look_again(struct shunt_throttle *throttle)
 {
 	struct shunt_engine *engine = throttle->link->engine;
 
@@ -186,7 +186,7 @@ static bool end_if_idle(struct shunt_throttle *throttle)
 	bool held = holding->state == SHUNT_HOLDS_LINK;
 
 	if (holding->meter.told || holding->meter.grants) {
-		look_again(throttle);
+		holding_look_again(throttle);
 		return false;
 	}
 	become(throttle, SHUNT_HOLDS_OFF);
@@ -201,12 +201,12 @@ void shunt_holding_tell(struct shunt_throttle *throttle, uint64_t rate, uint64_t
 
 	shunt_lock_take(&group->lock);
 	if (rate)
-		begin(throttle, rate, now);
+		holding_begin(throttle, rate, now);
 	shunt_meter_tell(&holding->meter, rate, now);
 	over = end_if_idle(throttle);
 	shunt_lock_leave(&group->lock);
 	if (over)
-		release(throttle->link);
+		credit_release(throttle->link);
 }
 
 void shunt_holding_end_periods(struct shunt_throttle *throttle)
@@ -219,7 +219,7 @@ void shunt_holding_end_periods(struct shunt_throttle *throttle)
 	over = end_if_idle(throttle);
 	shunt_lock_leave(&group->lock);
 	if (over)
-		release(throttle->link);
+		credit_release(throttle->link);
 }
 
 void shunt_holding_allow(struct shunt_throttle *throttle, uint64_t tokens, uint64_t now)
@@ -227,9 +227,9 @@ void shunt_holding_allow(struct shunt_throttle *throttle, uint64_t tokens, uint6
 	struct shunt_group *group = &throttle->link->engine->group;
 
 	shunt_lock_take(&group->lock);
-	begin(throttle, 0, now);
+	holding_begin(throttle, 0, now);
 	shunt_meter_allow(&throttle->holding.meter, tokens, now);
-	look_again(throttle);
+	holding_look_again(throttle);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -239,7 +239,7 @@ void shunt_holding_add(struct shunt_throttle *throttle, uint64_t tokens)
 
 	shunt_lock_take(&group->lock);
 	shunt_meter_add(&throttle->holding.meter, tokens);
-	look_again(throttle);
+	holding_look_again(throttle);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -271,7 +271,7 @@ static void name(struct shunt_throttle *throttle, uint64_t excess)
 }
 
 /* True: the client is to be named now. *due: when to look again, at the latest. group.lock held. */
-static bool judge(struct shunt_throttle *throttle, uint64_t now, uint64_t *due)
+static bool client_judge(struct shunt_throttle *throttle, uint64_t now, uint64_t *due)
 {
 	struct shunt_holding *holding = &throttle->holding;
 	struct shunt_qos *qos = throttle->link->engine->service->qos;
@@ -301,7 +301,7 @@ void shunt_holding_serve(struct shunt_throttle *throttle, struct shunt_task *tas
 	shunt_lock_take(&group->lock);
 	excess = shunt_meter_excess(&holding->meter, now);
 	due = shunt_meter_due(&holding->meter, now);
-	named = judge(throttle, now, &due);
+	named = client_judge(throttle, now, &due);
 	if (!excess) {
 		holding->held_ns += now - holding->held_at;
 		become(throttle, SHUNT_HOLDS_COUNTS);
@@ -311,7 +311,7 @@ void shunt_holding_serve(struct shunt_throttle *throttle, struct shunt_task *tas
 	if (named)
 		name(throttle, excess);
 	if (released)
-		release(throttle->link);
+		credit_release(throttle->link);
 	else if (due != SHUNT_METER_NEVER)
 		shunt_task_at(task, due);
 }

@@ -12,7 +12,7 @@ void shunt_ledger_begin(struct shunt_ledger *ledger, uint16_t number, uint64_t c
 }
 
 /* Tokens that are neither granted nor drawn, pools included. */
-static uint64_t room(const struct shunt_ledger *ledger)
+static uint64_t ledger_room(const struct shunt_ledger *ledger)
 {
 	uint64_t out = ledger->reserved + ledger->drawn - ledger->returned;
 
@@ -22,7 +22,7 @@ static uint64_t room(const struct shunt_ledger *ledger)
 uint32_t shunt_ledger_grant(struct shunt_ledger *ledger, struct shunt_ledger_client *client,
 			    uint32_t reservation)
 {
-	uint64_t left = room(ledger);
+	uint64_t left = ledger_room(ledger);
 
 	if (client->number == ledger->number && client->reservation)
 		return client->reservation;
@@ -40,8 +40,8 @@ uint32_t shunt_ledger_grant(struct shunt_ledger *ledger, struct shunt_ledger_cli
 }
 
 /* `spent` may be ahead of the residual: the client counts a take before it lowers its purse. */
-static void give_back(struct shunt_ledger *ledger, struct shunt_ledger_client *client,
-		      uint64_t residual, uint64_t spent)
+static void tokens_give_back(struct shunt_ledger *ledger, struct shunt_ledger_client *client,
+			     uint64_t residual, uint64_t spent)
 {
 	uint64_t returned;
 
@@ -72,7 +72,7 @@ bool shunt_ledger_heard(struct shunt_ledger *ledger, struct shunt_ledger_client 
 	if (client->number != ledger->number ||
 	    shunt_report_tag(report) != (uint8_t)ledger->number || residual > client->reservation)
 		return false;
-	give_back(ledger, client, residual, spent);
+	tokens_give_back(ledger, client, residual, spent);
 	/* Returned tokens cannot be there again. */
 	if (residual > client->reservation - client->returned)
 		residual = client->reservation - client->returned;
@@ -148,7 +148,7 @@ static uint64_t released(const struct shunt_ledger *ledger, uint64_t now)
 
 uint64_t shunt_ledger_target(const struct shunt_ledger *ledger, uint64_t now, bool convert)
 {
-	uint64_t most = room(ledger), due, residual;
+	uint64_t most = ledger_room(ledger), due, residual;
 
 	if (ledger->paced && released(ledger, now) < most)
 		most = released(ledger, now);

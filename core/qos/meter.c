@@ -93,7 +93,7 @@ void shunt_meter_add(struct shunt_meter *meter, uint64_t tokens)
 }
 
 /* Later arrivals were posted after `emptied`, so cuts and rests that were due by then take effect. */
-static void pass(struct shunt_meter *meter, uint64_t emptied)
+static void meter_pass(struct shunt_meter *meter, uint64_t emptied)
 {
 	if (emptied >= meter->rest_until)
 		expire_rest(meter);
@@ -108,7 +108,7 @@ void shunt_meter_take(struct shunt_meter *meter, uint32_t bytes, uint64_t emptie
 {
 	uint64_t least, tokens = shunt_tokens_of(bytes);
 
-	pass(meter, emptied);
+	meter_pass(meter, emptied);
 	least = time_of(meter, emptied) - depth_of(meter);
 	atomic_store_explicit(&meter->arrived,
 			      atomic_load_explicit(&meter->arrived, memory_order_relaxed) + tokens,

@@ -248,7 +248,7 @@ static void allow(struct shunt_service *service)
 	monitor->allowed = monitor->ledger.drawn;
 }
 
-static void look(struct shunt_service *service, uint64_t now)
+static void pools_look(struct shunt_service *service, uint64_t now)
 {
 	struct shunt_monitor *monitor = service->qos->monitor;
 	bool drawn = shunt_pools_read(monitor);
@@ -278,7 +278,7 @@ void shunt_monitor_run(struct shunt_service *service, struct shunt_task *task, u
 		monitor->look_at = now + LOOK_EACH;
 		end = monitor->ledger.began + monitor->ledger.period_ns;
 	} else if (now >= monitor->look_at) {
-		look(service, now);
+		pools_look(service, now);
 	}
 	shunt_task_at(task, monitor->look_at < end ? monitor->look_at : end);
 }

@@ -36,8 +36,8 @@ static void set_uneven(struct shunt_service *service, uint32_t class)
 
 /* --- portions --- */
 
-static void tell(struct shunt_throttle *throttle, const char *name, uint64_t rate,
-		 uint32_t period_ms)
+static void client_tell(struct shunt_throttle *throttle, const char *name, uint64_t rate,
+			uint32_t period_ms)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_QOS,
 					 .qos = { .rate = rate, .period_ms = period_ms } };
@@ -81,8 +81,8 @@ static void apply(struct shunt_service *service, uint32_t class, bool less)
 			continue;
 		if ((throttle->in.rate < throttle->told) == less &&
 		    is_worth_telling(throttle->told, throttle->in.rate))
-			tell(throttle, rule->name, throttle->in.rate,
-			     service->qos->rules.period_ms);
+			client_tell(throttle, rule->name, throttle->in.rate,
+				    service->qos->rules.period_ms);
 		if ((throttle->out.rate < throttle->rate) == less &&
 		    is_worth_telling(throttle->rate, throttle->out.rate))
 			shunt_throttle_set(throttle, throttle->out.rate);
@@ -162,7 +162,8 @@ static uint64_t take_free(uint64_t *free, uint64_t equal)
  * while. So clients that come together cost a few messages each, not one to each of the others.
  * Else it gets of what is free until then.
  */
-static void join(struct shunt_service *service, struct shunt_throttle *throttle, uint64_t now)
+static void client_join(struct shunt_service *service, struct shunt_throttle *throttle,
+			uint64_t now)
 {
 	struct shunt_qos *qos = service->qos;
 	struct shunt_qos_state *state = &qos->classes[throttle->class];
@@ -178,7 +179,7 @@ static void join(struct shunt_service *service, struct shunt_throttle *throttle,
 	equal = limit / state->clients;
 	throttle->in.rate = take_free(&state->free_in, equal);
 	throttle->out.rate = take_free(&state->free_out, equal);
-	tell(throttle, throttle->name, throttle->in.rate, qos->rules.period_ms);
+	client_tell(throttle, throttle->name, throttle->in.rate, qos->rules.period_ms);
 	shunt_throttle_set(throttle, throttle->out.rate);
 	set_uneven(service, throttle->class);
 }
@@ -237,9 +238,9 @@ static void put_in(struct shunt_service *service, struct shunt_throttle *throttl
 	throttle->told = 0;
 	service->qos->classes[class].clients++;
 	shunt_lock_leave(&service->engine->group.lock);
-	join(service, throttle, now);
+	client_join(service, throttle, now);
 	if (!throttle->told) /* of a class without a limit, too, a client learns */
-		tell(throttle, throttle->name, 0, service->qos->rules.period_ms);
+		client_tell(throttle, throttle->name, 0, service->qos->rules.period_ms);
 }
 
 /* Gathers all that is known of the peer's process; `stream` is its first connection on the link. */
@@ -326,7 +327,7 @@ static void classify_all(struct shunt_service *service)
 		if (!link->throttle || has_class(link) || !link->throttle->name[0])
 			continue;
 		link->throttle->name[0] = 0;
-		tell(link->throttle, "", 0, 0);
+		client_tell(link->throttle, "", 0, 0);
 		shunt_throttle_set(link->throttle, 0);
 	}
 }
@@ -337,7 +338,8 @@ static bool has_capacity(const struct shunt_qos *qos)
 }
 
 /* 0 or -ENOMEM, and one line. */
-static int replace(struct shunt_service *service, struct shunt_qos *qos, char *error, size_t bytes)
+static int rules_replace(struct shunt_service *service, struct shunt_qos *qos, char *error,
+			 size_t bytes)
 {
 	struct shunt_qos *former = service->qos;
 	int result = 0;
@@ -378,7 +380,7 @@ int shunt_qos_set(struct shunt_service *service, const char *text, char *error, 
 		qos->number = ++service->qos_count;
 		qos->since = shunt_now(service->engine);
 	}
-	return replace(service, qos, error, bytes);
+	return rules_replace(service, qos, error, bytes);
 }
 
 void shunt_qos_begin(struct shunt_service *service)

@@ -74,14 +74,15 @@ static uint32_t row_of(const struct shunt_qos *qos, const struct shunt_throttle 
 	return throttle->class < qos->rules.count ? throttle->class : qos->rules.count;
 }
 
-static bool waits(const struct shunt_throttle *throttle)
+static bool throttle_waits(const struct shunt_throttle *throttle)
 {
 	return throttle && throttle->own && atomic_load(&throttle->wait) == SHUNT_THROTTLE_WAITS &&
 	       shunt_throttle_is_ripe(throttle);
 }
 
 /* The first link of each class that waits, behind the one that was served last; what each class wants. False: nobody does. */
-static bool gather(struct shunt_service *service, struct shunt_throttle *heads[], uint32_t wanted[])
+static bool heads_gather(struct shunt_service *service, struct shunt_throttle *heads[],
+			 uint32_t wanted[])
 {
 	bool any = false;
 
@@ -89,7 +90,7 @@ static bool gather(struct shunt_service *service, struct shunt_throttle *heads[]
 		struct shunt_throttle *throttle = link->throttle;
 		uint32_t row;
 
-		if (!waits(throttle))
+		if (!throttle_waits(throttle))
 			continue;
 		row = row_of(service->qos, throttle);
 		if (heads[row] && heads[row]->served_at <= throttle->served_at)
@@ -112,7 +113,7 @@ void shunt_own_sends_serve(struct shunt_service *service, struct shunt_task *tas
 		uint32_t wanted[SHUNT_DRR_CLASSES] = { 0 }, tokens, row;
 
 		atomic_store(&own->busy, false); /* a new waiter sets it again, and asks for another look */
-		if (!gather(service, heads, wanted))
+		if (!heads_gather(service, heads, wanted))
 			return;
 		atomic_store(&own->busy, true);
 		row = shunt_drr_next(&own->drr, wanted, shunt_bucket_rest(&own->bucket, now),

@@ -243,7 +243,7 @@ static bool read_use(struct shunt_stream *stream, uint64_t *bytes, bool *is_shor
 					  sizeof(info.tcpi_notsent_bytes);
 }
 
-static void measure(struct shunt_stream *stream, struct shunt_paced *paced, uint64_t now)
+static void paced_measure(struct shunt_stream *stream, struct shunt_paced *paced, uint64_t now)
 {
 	struct shunt_portion *portion = &stream->pacing.portion;
 	uint64_t bytes, tokens, before = portion->taken;
@@ -270,7 +270,7 @@ static void measure(struct shunt_stream *stream, struct shunt_paced *paced, uint
 
 /* --- a look --- */
 
-static void begin(struct shunt_paced *paced, uint64_t period)
+static void paced_begin(struct shunt_paced *paced, uint64_t period)
 {
 	paced->first = NULL;
 	paced->every = period / ANEW;
@@ -295,14 +295,14 @@ static bool take_in(struct shunt_service *service, struct shunt_stream *stream, 
 		stream->pacing.portion.at = 0;
 		return false;
 	}
-	measure(stream, paced, now);
+	paced_measure(stream, paced, now);
 	shunt_streams_hold(stream);
 	stream->pacing.next = paced->first;
 	paced->first = stream;
 	return true;
 }
 
-static uint32_t gather(struct shunt_service *service, uint64_t now, uint64_t *next)
+static uint32_t paced_gather(struct shunt_service *service, uint64_t now, uint64_t *next)
 {
 	struct shunt_sweep sweep = { .wants = is_of_interest };
 	struct shunt_qos *qos = service->qos;
@@ -310,10 +310,10 @@ static uint32_t gather(struct shunt_service *service, uint64_t now, uint64_t *ne
 	uint32_t count = 0;
 
 	for (uint32_t i = 0; qos && i < qos->rules.count; i++)
-		begin(&qos->classes[i].paced, qos->rules.period_ms * 1000000ull);
+		paced_begin(&qos->classes[i].paced, qos->rules.period_ms * 1000000ull);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		if (link->throttle)
-			begin(&link->throttle->paced, link->throttle->period);
+			paced_begin(&link->throttle->paced, link->throttle->period);
 	while ((stream = shunt_streams_next(service->engine, &sweep)) != NULL) {
 		if (!take_in(service, stream, now))
 			continue;
@@ -325,7 +325,7 @@ static uint32_t gather(struct shunt_service *service, uint64_t now, uint64_t *ne
 }
 
 /* Sums up for the statistics. The streams are let go of. */
-static void end(struct shunt_engine *engine, struct shunt_paced *paced)
+static void paced_end(struct shunt_engine *engine, struct shunt_paced *paced)
 {
 	struct shunt_stream *stream = paced->first, *next;
 	uint64_t rate = 0, used = 0;
@@ -367,7 +367,7 @@ void shunt_pacing_apply(const struct shunt_paced *paced, bool less)
 }
 
 /* Those that shared before have more now, so a class whose last connection has gone is split, too. */
-static void share(struct shunt_service *service, uint64_t now)
+static void paced_share(struct shunt_service *service, uint64_t now)
 {
 	struct shunt_qos *qos = service->qos;
 
@@ -384,10 +384,10 @@ static void end_all(struct shunt_service *service)
 	struct shunt_qos *qos = service->qos;
 
 	for (uint32_t i = 0; qos && i < qos->rules.count; i++)
-		end(service->engine, &qos->classes[i].paced);
+		paced_end(service->engine, &qos->classes[i].paced);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		if (link->throttle)
-			end(service->engine, &link->throttle->paced);
+			paced_end(service->engine, &link->throttle->paced);
 }
 
 static uint64_t shortest_period(const struct shunt_service *service)
@@ -403,9 +403,9 @@ static uint64_t shortest_period(const struct shunt_service *service)
 void shunt_pacing_look(struct shunt_service *service, uint64_t now)
 {
 	uint64_t next = now + shortest_period(service) / ANEW;
-	uint32_t count = gather(service, now, &next);
+	uint32_t count = paced_gather(service, now, &next);
 
-	share(service, now);
+	paced_share(service, now);
 	end_all(service);
 	service->tasks.pacing.not_before = now + APART + count * APART_EACH;
 	if (count)

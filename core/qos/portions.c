@@ -37,8 +37,8 @@ void shunt_portion_used(struct shunt_portion *portion, uint64_t taken, uint64_t 
 }
 
 /* Each that wants no more than the level gets that, and leaves the rest. True: the level has risen. */
-static bool settle(struct shunt_portion *first, uint64_t level, uint64_t least, uint64_t *left,
-		   uint64_t *count)
+static bool portions_settle(struct shunt_portion *first, uint64_t level, uint64_t least,
+			    uint64_t *left, uint64_t *count)
 {
 	bool settled = false;
 
@@ -66,7 +66,7 @@ void shunt_portion_split(struct shunt_portion *first, uint64_t limit)
 		return;
 	count = all;
 	least = limit / all / IDLE;
-	while (count && settle(first, left / count, least, &left, &count))
+	while (count && portions_settle(first, left / count, least, &left, &count))
 		;
 	for (struct shunt_portion *portion = first; portion; portion = portion->next) {
 		if (!portion->settled)

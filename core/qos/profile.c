@@ -90,7 +90,7 @@ static int make_memory(struct profile *profile)
 	return profile->mr ? 0 : -ENOMEM;
 }
 
-static int make(struct profile *profile)
+static int profile_make(struct profile *profile)
 {
 	struct shunt_device *device = profile->device;
 	const struct shunt_verbs *verbs = device->verbs;
@@ -116,7 +116,7 @@ static int make(struct profile *profile)
 }
 
 /* Work requests that are under way end with their queue pair, before the memory goes. */
-static void unmake(struct profile *profile)
+static void profile_unmake(struct profile *profile)
 {
 	struct shunt_device *device = profile->device;
 	const struct shunt_verbs *verbs = device->verbs;
@@ -174,7 +174,7 @@ static int post(struct profile *profile)
 }
 
 /* Takes completions; without one, others get a turn of the processor. 0 or -EIO. */
-static int take(struct profile *profile)
+static int completions_take(struct profile *profile)
 {
 	struct ibv_wc wcs[2 * SENDERS];
 	int count = profile->calls.poll_cq(profile->cq, 2 * SENDERS, wcs);
@@ -209,7 +209,7 @@ static int sample(struct profile *profile, uint64_t until, uint64_t *rate)
 		int result = post(profile);
 
 		if (!result)
-			result = take(profile);
+			result = completions_take(profile);
 		if (result)
 			return result;
 		if (!look_at_clock(profile) || profile->now >= until)
@@ -262,11 +262,11 @@ int shunt_profile(struct shunt_device *device, uint64_t *mean, uint64_t *sigma)
 	int result;
 
 	shunt_own_fds_begin(device->engine);
-	result = make(&profile);
+	result = profile_make(&profile);
 	shunt_own_fds_end(device->engine);
 	if (!result)
 		result = take_samples(&profile, rates);
-	unmake(&profile);
+	profile_unmake(&profile);
 	if (result < 0)
 		return result;
 	shunt_capacity_profile(rates, (size_t)drop_interrupted(rates, result), mean, sigma);

@@ -41,7 +41,7 @@ __attribute__((format(printf, 2, 3))) static void put(struct writer *writer, con
 }
 
 /* The next throttle of a link that is up, behind that of `lane`. group.lock held. */
-static struct shunt_lane *next(struct shunt_group *group, struct shunt_lane *lane)
+static struct shunt_lane *lane_next(struct shunt_group *group, struct shunt_lane *lane)
 {
 	for (lane = lane ? lane->next_in_group : group->lanes; lane; lane = lane->next_in_group)
 		if (!lane->number && lane->link->throttle)
@@ -59,8 +59,8 @@ static struct use use_of(struct shunt_engine *engine, struct shunt_qos *qos, uin
 			   .in_waits = state->told_waits };
 	uint64_t now = shunt_now(engine);
 
-	for (struct shunt_lane *lane = next(&engine->group, NULL); lane;
-	     lane = next(&engine->group, lane)) {
+	for (struct shunt_lane *lane = lane_next(&engine->group, NULL); lane;
+	     lane = lane_next(&engine->group, lane)) {
 		const struct shunt_throttle *throttle = lane->link->throttle;
 
 		if (throttle->class != class)
@@ -134,8 +134,8 @@ static void put_links(struct writer *writer, struct shunt_engine *engine)
 	int count = 0;
 
 	put(writer, "\"links\":[");
-	for (struct shunt_lane *lane = next(&engine->group, NULL); lane && count < LINKS;
-	     lane = next(&engine->group, lane)) {
+	for (struct shunt_lane *lane = lane_next(&engine->group, NULL); lane && count < LINKS;
+	     lane = lane_next(&engine->group, lane)) {
 		struct shunt_throttle *throttle = lane->link->throttle;
 		uint64_t tokens = atomic_load(&throttle->tokens);
 
@@ -161,10 +161,10 @@ static void put_links(struct writer *writer, struct shunt_engine *engine)
 
 static bool is_told(struct shunt_engine *engine)
 {
-	struct shunt_lane *lane = next(&engine->group, NULL);
+	struct shunt_lane *lane = lane_next(&engine->group, NULL);
 
 	while (lane && !lane->link->throttle->name[0])
-		lane = next(&engine->group, lane);
+		lane = lane_next(&engine->group, lane);
 	return lane != NULL;
 }
 
@@ -238,8 +238,8 @@ static void show_class(struct shunt_engine *engine, struct shunt_qos *qos, uint3
 static void show_held(struct shunt_engine *engine, struct shunt_answer *answer)
 {
 	shunt_lock_take(&engine->group.lock);
-	for (struct shunt_lane *lane = next(&engine->group, NULL); lane;
-	     lane = next(&engine->group, lane)) {
+	for (struct shunt_lane *lane = lane_next(&engine->group, NULL); lane;
+	     lane = lane_next(&engine->group, lane)) {
 		const struct shunt_throttle *throttle = lane->link->throttle;
 
 		if (!throttle->holding.named)
@@ -259,8 +259,8 @@ static void show_told(struct shunt_engine *engine, struct shunt_answer *answer)
 	char limit[32], rate[32];
 
 	shunt_lock_take(&engine->group.lock);
-	for (struct shunt_lane *lane = next(&engine->group, NULL); lane;
-	     lane = next(&engine->group, lane)) {
+	for (struct shunt_lane *lane = lane_next(&engine->group, NULL); lane;
+	     lane = lane_next(&engine->group, lane)) {
 		struct shunt_throttle *throttle = lane->link->throttle;
 		uint64_t tokens = atomic_load(&throttle->tokens),
 			 waits = atomic_load(&throttle->waits);

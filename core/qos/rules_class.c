@@ -71,8 +71,8 @@ static const struct key {
 	{ "reserve", RESERVE, reserve, "none, 0.1% to 100%, or " SHUNT_RULES_RATE },
 };
 
-static int set(struct shunt_rules_parser *parser, struct shunt_qos_class *class,
-	       struct shunt_word pair)
+static int class_set(struct shunt_rules_parser *parser, struct shunt_qos_class *class,
+		     struct shunt_word pair)
 {
 	const char *equals = memchr(pair.at, '=', shunt_word_length(pair));
 	struct shunt_word key = { pair.at, equals ? equals : pair.end },
@@ -116,7 +116,7 @@ int shunt_rules_class(struct shunt_rules_parser *parser, const char **text)
 						 class->name);
 	for (word = shunt_word_next(text); !result && word.at != word.end;
 	     word = shunt_word_next(text))
-		result = set(parser, class, word);
+		result = class_set(parser, class, word);
 	class->by &= ~(uint32_t)(LIMIT | RESERVE);
 	rules->count++;
 	return result;

@@ -13,7 +13,7 @@ static struct shunt_throttle *throttle_of(struct shunt_gate *gate)
 	return (struct shunt_throttle *)((char *)gate - offsetof(struct shunt_throttle, gate));
 }
 
-static void ask_for_look(struct shunt_engine *engine)
+static void throttle_ask_for_look(struct shunt_engine *engine)
 {
 	struct shunt_service *service = engine->service;
 
@@ -22,7 +22,7 @@ static void ask_for_look(struct shunt_engine *engine)
 }
 
 /* Only the first waiter asks: the task looks again as long as somebody does. */
-static void refuse(struct shunt_throttle *throttle, uint32_t tokens)
+static void tokens_refuse(struct shunt_throttle *throttle, uint32_t tokens)
 {
 	struct shunt_own_sends *own;
 
@@ -33,14 +33,14 @@ static void refuse(struct shunt_throttle *throttle, uint32_t tokens)
 	own = atomic_load(&throttle->own);
 	if (own)
 		atomic_store(&own->busy, true);
-	ask_for_look(throttle->link->engine);
+	throttle_ask_for_look(throttle->link->engine);
 }
 
 static void report_is_due(struct shunt_throttle *throttle)
 {
 	atomic_store_explicit(&throttle->report_at, SHUNT_NEVER, memory_order_relaxed);
 	if (!atomic_exchange(&throttle->report_due, true))
-		ask_for_look(throttle->link->engine);
+		throttle_ask_for_look(throttle->link->engine);
 }
 
 /* Few pooled tokens are left: more are fetched before the last one is used. */
@@ -48,7 +48,7 @@ static void look_at_rest(struct shunt_throttle *throttle)
 {
 	if (shunt_account_pooled(&throttle->account) * 4 < throttle->fetch.batch &&
 	    shunt_fetch_want(&throttle->fetch))
-		ask_for_look(throttle->link->engine);
+		throttle_ask_for_look(throttle->link->engine);
 }
 
 /* Of the account, where the node hands out tokens; of the node's own, where we are that. */
@@ -67,7 +67,7 @@ static bool pay(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens)
 	return taken != SHUNT_TAKEN_NONE;
 }
 
-static bool take(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens)
+static bool tokens_take(struct shunt_throttle *throttle, uint64_t now, uint32_t tokens)
 {
 	bool limited = atomic_load_explicit(&throttle->rate, memory_order_acquire);
 	bool waited = atomic_load_explicit(&throttle->wait, memory_order_relaxed) !=
@@ -101,9 +101,9 @@ static bool refill(struct shunt_throttle *throttle, struct shunt_gate_hand *hand
 	if (__builtin_expect(
 		    now >= atomic_load_explicit(&throttle->report_at, memory_order_relaxed), 0))
 		report_is_due(throttle);
-	if (!take(throttle, now, more)) {
+	if (!tokens_take(throttle, now, more)) {
 		more = tokens - left;
-		if (!take(throttle, now, more))
+		if (!tokens_take(throttle, now, more))
 			return false;
 	}
 	*hand = (struct shunt_gate_hand) { left + more, epoch };
@@ -120,7 +120,7 @@ static bool admit(struct shunt_gate *gate, struct shunt_gate_hand *hand, uint32_
 	    !refill(throttle, hand, tokens)) {
 		if (atomic_load_explicit(&throttle->open, memory_order_relaxed))
 			return true;
-		refuse(throttle, tokens - in_hand(throttle, hand));
+		tokens_refuse(throttle, tokens - in_hand(throttle, hand));
 		return false;
 	}
 	hand->units -= tokens;
@@ -222,7 +222,7 @@ static void arrange(struct shunt_throttle *throttle)
 		shunt_lane_set_gate(&link->lanes[i], gated ? &throttle->gate : NULL,
 				    gated ? piece : 0);
 	serve_lanes(link);
-	ask_for_look(link->engine); /* waiters may have less to wait for */
+	throttle_ask_for_look(link->engine); /* waiters may have less to wait for */
 }
 
 void shunt_throttle_set(struct shunt_throttle *throttle, uint64_t rate)

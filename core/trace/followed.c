@@ -30,7 +30,7 @@ static uint64_t peek(const uint64_t *word)
 }
 
 /* Where the peer writes slowly over what it has just written, the two numbers differ. */
-static bool copy(const struct shunt_trace_record *from, struct shunt_trace_record *to)
+static bool record_copy(const struct shunt_trace_record *from, struct shunt_trace_record *to)
 {
 	uint64_t words[2];
 
@@ -67,7 +67,7 @@ bool shunt_followed_next(struct shunt_followed *followed, struct shunt_trace_rec
 
 		if (peek(&slot->number) < followed->next)
 			return false;
-		if (copy(slot, record) && record->number == followed->next) {
+		if (record_copy(slot, record) && record->number == followed->next) {
 			followed->next++;
 			return true;
 		}
@@ -95,7 +95,7 @@ static bool is_sound(const struct shunt_trace_record *record, const struct shunt
 	       to_ours(record->posted, zone->offset) <= now + error;
 }
 
-static uint64_t told(const struct shunt_followed *followed)
+static uint64_t slots_told(const struct shunt_followed *followed)
 {
 	return atomic_load_explicit(&followed->told, memory_order_relaxed);
 }
@@ -107,7 +107,7 @@ static void set_told(struct shunt_followed *followed, uint64_t slots)
 
 static void leave_slot(struct shunt_followed *followed, uint32_t at)
 {
-	set_told(followed, told(followed) & ~shunt_slot_bit(at));
+	set_told(followed, slots_told(followed) & ~shunt_slot_bit(at));
 	followed->seen &= ~shunt_slot_bit(at);
 	followed->read &= ~shunt_slot_bit(at);
 }
@@ -145,8 +145,8 @@ static void write_down(struct shunt_followed *followed, uint32_t at, uint64_t po
 }
 
 /* The two words that the sender writes again; 0 in *placed: it has not, or the slot has another record by now. */
-static void look_again(const struct shunt_followed *followed, uint32_t at, uint64_t *posted,
-		       uint64_t *placed, bool *latest)
+static void slot_look_again(const struct shunt_followed *followed, uint32_t at, uint64_t *posted,
+			    uint64_t *placed, bool *latest)
 {
 	const struct shunt_trace_record *from = &followed->ring[at];
 	int64_t offset = followed->slots[at].offset;
@@ -169,7 +169,7 @@ void shunt_followed_settle(struct shunt_followed *followed, uint64_t before)
 	uint32_t i;
 
 	while (shunt_slot_take(&left, &i)) {
-		look_again(followed, i, &posted, &placed, &latest);
+		slot_look_again(followed, i, &posted, &placed, &latest);
 		if (placed || followed->slots[i].trace.read < before)
 			write_down(followed, i, posted, placed, latest);
 	}
@@ -180,7 +180,7 @@ static void vacate(struct shunt_followed *followed, uint32_t at)
 {
 	if (followed->read & shunt_slot_bit(at)) {
 		write_down(followed, at, 0, 0, false);
-	} else if ((told(followed) | followed->seen) & shunt_slot_bit(at)) {
+	} else if ((slots_told(followed) | followed->seen) & shunt_slot_bit(at)) {
 		shunt_trace_count(followed->book, SHUNT_TRACE_UNREAD, 1);
 		leave_slot(followed, at);
 	}
@@ -217,7 +217,7 @@ void shunt_followed_tell(struct shunt_followed *followed, const struct shunt_tra
 		.posted = to_ours(record->posted, zone->offset),
 		.error = error,
 	};
-	set_told(followed, told(followed) | shunt_slot_bit(at));
+	set_told(followed, slots_told(followed) | shunt_slot_bit(at));
 }
 
 /* The least end of a seen send; 0: none. */
@@ -238,7 +238,7 @@ static uint64_t next_end(const struct shunt_followed *followed, uint32_t stream)
 uint64_t shunt_followed_see(struct shunt_followed *followed, uint32_t stream, uint64_t tail,
 			    uint64_t now, uint64_t late)
 {
-	uint64_t left = told(followed);
+	uint64_t left = slots_told(followed);
 	uint32_t i;
 
 	while (shunt_slot_take(&left, &i)) {
@@ -284,7 +284,7 @@ uint64_t shunt_followed_read(struct shunt_followed *followed, uint32_t stream, u
 
 void shunt_followed_forget(struct shunt_followed *followed, uint32_t stream)
 {
-	uint64_t left = told(followed) | followed->seen;
+	uint64_t left = slots_told(followed) | followed->seen;
 	uint32_t i;
 
 	while (shunt_slot_take(&left, &i))

@@ -49,7 +49,7 @@ static struct shunt_slow_ring *ring_of(shunt_slow_log *log)
 	return fresh;
 }
 
-static void count(struct shunt_slow_ring *ring, const struct shunt_slow_event *event)
+static void slow_count(struct shunt_slow_ring *ring, const struct shunt_slow_event *event)
 {
 	uint64_t longest = atomic_load(&ring->steps[event->step].longest);
 
@@ -97,7 +97,7 @@ void shunt_slow_note(shunt_slow_log *log, const struct shunt_slow_event *event)
 
 	if (!ring)
 		return;
-	count(ring, event);
+	slow_count(ring, event);
 	pack(word, event);
 	number = atomic_fetch_add(&ring->noted, 1) + 1;
 	slot = &ring->slot[number % SHUNT_SLOW_KEPT];

@@ -16,7 +16,7 @@
 #define EXCLUSIVE_BITS (EPOLLIN | EPOLLOUT | EPOLLRDNORM | EPOLLWRNORM | EPOLLERR | EPOLLHUP |	\
 			EPOLLWAKEUP | EPOLLET | EPOLLEXCLUSIVE)
 
-static struct shunt_watch *find(struct shunt_stream *stream, struct shunt_epset *set, int fd)
+static struct shunt_watch *watch_find(struct shunt_stream *stream, struct shunt_epset *set, int fd)
 {
 	struct shunt_watch *watch = stream->watches;
 
@@ -191,15 +191,15 @@ void shunt_epset_unwatch(struct shunt_watch *watch)
 	free(watch);
 }
 
-static int add(struct shunt_engine *engine, struct shunt_epset *set, struct shunt_stream *stream,
-	       int fd, const struct epoll_event *event)
+static int watch_add(struct shunt_engine *engine, struct shunt_epset *set,
+		     struct shunt_stream *stream, int fd, const struct epoll_event *event)
 {
 	struct shunt_watch *watch;
 	int result;
 
 	if (event->events & EPOLLEXCLUSIVE && event->events & ~EXCLUSIVE_BITS)
 		return -EINVAL;
-	if (find(stream, set, fd))
+	if (watch_find(stream, set, fd))
 		return -EEXIST;
 	watch = calloc(1, sizeof(*watch));
 	if (!watch)
@@ -278,7 +278,7 @@ static int delete(struct shunt_engine *engine, struct shunt_watch *watch)
 static int control_stream(struct shunt_engine *engine, struct shunt_epset *set,
 			  struct shunt_stream *stream, int op, int fd, struct epoll_event *event)
 {
-	struct shunt_watch *watch = find(stream, set, fd);
+	struct shunt_watch *watch = watch_find(stream, set, fd);
 
 	if (set->closed)
 		return -EBADF;
@@ -287,7 +287,7 @@ static int control_stream(struct shunt_engine *engine, struct shunt_epset *set,
 		return engine->sys->epoll_ctl(set->fd, op, fd, event) ? -errno : 0;
 	switch (op) {
 	case EPOLL_CTL_ADD:
-		return add(engine, set, stream, fd, event);
+		return watch_add(engine, set, stream, fd, event);
 	case EPOLL_CTL_MOD:
 		return watch ? modify(engine, watch, event) : -ENOENT;
 	case EPOLL_CTL_DEL:

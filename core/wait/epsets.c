@@ -8,7 +8,7 @@
 #include "core/wait/nested.h"
 #include "core/wait/watch.h"
 
-static struct shunt_epset *take(struct shunt_engine *engine)
+static struct shunt_epset *set_take(struct shunt_engine *engine)
 {
 	struct shunt_epset *set;
 
@@ -22,7 +22,7 @@ static struct shunt_epset *take(struct shunt_engine *engine)
 
 struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd)
 {
-	struct shunt_epset *set = take(engine);
+	struct shunt_epset *set = set_take(engine);
 
 	if (set)
 		*set = (struct shunt_epset) { .file.kind = SHUNT_FILE_EPOLL, .fd = fd, .companion = -1, .kick_fd = -1,

@@ -237,7 +237,7 @@ static int spin_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 }
 
 /* Events, or 0 when polling is over. *stay: do not sleep, look again. */
-static int poll_awhile(struct shunt_engine *engine, struct shunt_epset *set,
+static int epwait_spin(struct shunt_engine *engine, struct shunt_epset *set,
 		       struct epoll_event *events, int max, uint64_t deadline, bool *stay)
 {
 	struct shunt_spin spin;
@@ -276,7 +276,7 @@ static void cancelled(struct asleep *asleep)
 	shunt_cancel_unwinds();
 }
 
-static void leave(void *arg)
+static void epwait_leave(void *arg)
 {
 	struct asleep *asleep = arg;
 	bool ours = shunt_sleeper_is_ours(asleep->sleep.engine, &asleep->sleep.sleeper);
@@ -301,7 +301,7 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 	shunt_thread.sleep_fd = set->kick_fd + 1;
 	shunt_sleep_fall(&asleep.sleep);
 	sleeps = asleep.sleep.sleeper.asleep;	/* no more, once it is kicked: what the kernel has told it by then counts */
-	pthread_cleanup_push(leave, &asleep);
+	pthread_cleanup_push(epwait_leave, &asleep);
 	if (sleeps && !shunt_thread.signalled)
 		n = kernel_wait(engine, set, events, max,
 				shunt_deadline_left(engine, deadline, &left), mask, &heard);
@@ -374,7 +374,7 @@ static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struc
 				  whole ? whole : shunt_deadline_left(engine, deadline, &left), mask);
 	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
 	if (!mask)
-		n = poll_awhile(engine, set, events, max, deadline, &stay);
+		n = epwait_spin(engine, set, events, max, deadline, &stay);
 	if (shunt_thread.signalled)
 		return n ? n : -EINTR;
 	if (stay)

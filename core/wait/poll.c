@@ -49,7 +49,7 @@ bool shunt_wait_concerns(const struct shunt_file *file)
 	       ((const struct shunt_epset *)file)->companion >= 0;
 }
 
-static int prepare(struct polling *p)
+static int poll_prepare(struct polling *p)
 {
 	if (p->count <= SHUNT_POLL_SMALL) {
 		p->kernel = p->small_kernel;
@@ -65,7 +65,7 @@ static int prepare(struct polling *p)
 	return -ENOMEM;
 }
 
-static void release(struct polling *p)
+static void poll_release(struct polling *p)
 {
 	if (p->kernel == p->small_kernel)
 		return;
@@ -195,17 +195,17 @@ static int ask_kernel(struct polling *p)
 	return p->engine->sys->ppoll(p->kernel, p->count, &none, NULL) < 0 ? -errno : 0;
 }
 
-static void forget(void *arg)
+static void poll_forget(void *arg)
 {
 	struct polling *p = arg;
 
-	release(p);
+	poll_release(p);
 	free(p->made);
 	shunt_cancel_unwinds();
 }
 
 /* One look at everything; `ask`: at the kernel's part too. Ready entries or -errno. */
-static int look(struct polling *p, bool ask)
+static int poll_look(struct polling *p, bool ask)
 {
 	int result;
 
@@ -223,7 +223,7 @@ static int look_at_all(struct polling *p)
 {
 	while (shunt_group_poll(p->engine) >= (int)shunt_config_live(&p->engine->config.poll_batch))
 		;
-	return look(p, true);
+	return poll_look(p, true);
 }
 
 /* Goes on polling. Ready entries, 0 when that is over, or -errno. */
@@ -241,13 +241,13 @@ static int spin_awhile(struct polling *p, struct shunt_spin *spin)
 			asked_at = spin->looked;
 		shunt_pause();
 		n = shunt_group_poll(engine);
-		ready = look(p, ask);
+		ready = poll_look(p, ask);
 	}
 	return ready;
 }
 
 /* Polls on where that is allowed. Ready entries, 0 when that is over, or -errno. *stay: do not sleep, look again. */
-static int poll_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask, bool *stay)
+static int poll_spin(struct polling *p, uint64_t deadline, const sigset_t *mask, bool *stay)
 {
 	struct shunt_engine *engine = p->engine;
 	struct shunt_spin spin;
@@ -264,7 +264,7 @@ static int poll_awhile(struct polling *p, uint64_t deadline, const sigset_t *mas
 
 static void cancellation_point(struct polling *p)
 {
-	pthread_cleanup_push(forget, p);
+	pthread_cleanup_push(poll_forget, p);
 	pthread_testcancel();
 	pthread_cleanup_pop(0);
 }
@@ -277,7 +277,7 @@ static bool is_ready(void *arg)
 }
 
 /* Where all is the kernel's, its word at the end of the sleep is the answer. */
-static int answer(struct polling *p)
+static int poll_answer(struct polling *p)
 {
 	int ready = p->apart ? harvest(p, true, false) : 0;
 
@@ -287,12 +287,17 @@ static int answer(struct polling *p)
 /* As was planned. Ready entries, 0: look again, or -errno. */
 static int sleep_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask)
 {
-	struct shunt_sleep sleep = { .engine = p->engine, .on = p->on, .count = p->count, .sleeper.apart = p->apart,
-				     .ready = is_ready, .cancelled = forget, .arg = p };
+	struct shunt_sleep sleep = { .engine = p->engine,
+				     .on = p->on,
+				     .count = p->count,
+				     .sleeper.apart = p->apart,
+				     .ready = is_ready,
+				     .cancelled = poll_forget,
+				     .arg = p };
 	int result = shunt_sleep(&sleep, p->kernel, p->count, deadline, mask);
 
 	if (result > 0)
-		result = answer(p);
+		result = poll_answer(p);
 	return !result && shunt_thread.signalled ? -EINTR : result;
 }
 
@@ -300,7 +305,7 @@ static int sleep_awhile(struct polling *p, uint64_t deadline, const sigset_t *ma
 static int wait_once(struct polling *p, uint64_t deadline, const sigset_t *mask)
 {
 	bool stay;
-	int ready = poll_awhile(p, deadline, mask, &stay);
+	int ready = poll_spin(p, deadline, mask, &stay);
 
 	if (ready || shunt_now(p->engine) >= deadline)
 		return ready;
@@ -327,7 +332,8 @@ static int wait_poll(struct polling *p, uint64_t deadline, const sigset_t *mask)
 	while (!ready && deadline && shunt_now(p->engine) < deadline) {
 		ready = wait_once(p, deadline, mask);
 		if (!ready)
-			ready = drains || shunt_now(p->engine) >= deadline ? look_at_all(p) : look(p, true);
+			ready = drains || shunt_now(p->engine) >= deadline ? look_at_all(p) :
+									     poll_look(p, true);
 	}
 	return ready;
 }
@@ -360,13 +366,13 @@ int shunt_poll_all(struct shunt_engine *engine, struct pollfd *fds, nfds_t count
 	p.user = fds;
 	p.count = count;
 	p.made = made;
-	result = prepare(&p);
+	result = poll_prepare(&p);
 	if (result)
 		return result;
 	first_use(engine, fds, count);
 	shunt_thread_begin();
 	result = wait_poll(&p, deadline, mask);
-	release(&p);
+	poll_release(&p);
 	return result;
 }
 

@@ -8,7 +8,7 @@
 
 /* --- the ready list of a set --- */
 
-static void list(struct shunt_watch *watch)
+static void watch_list(struct shunt_watch *watch)
 {
 	struct shunt_epset *set = watch->set;
 
@@ -133,7 +133,7 @@ void shunt_watch_touch(struct shunt_engine *engine, struct shunt_watch *watch)
 {
 	watch->fresh = true;
 	if (!watch->listed)
-		list(watch);
+		watch_list(watch);
 	/* Sleepers in the set look themselves; a set inside another must not cry wolf. */
 	if (watch->set->sleeping || (watch->set->nested && watch_ready(engine, watch)))
 		shunt_companion_kick(engine, watch->set);
@@ -174,7 +174,7 @@ int shunt_watch_collect(struct shunt_engine *engine, struct shunt_epset *set,
 
 		watch->moved = false;
 		if (__builtin_expect(twice, 0)) {	/* it may be among what the kernel has said: next time */
-			list(watch);
+			watch_list(watch);
 			continue;
 		}
 		refusals = atomic_load_explicit(&watch->stream->tx.refusals, memory_order_relaxed);
@@ -198,7 +198,7 @@ int shunt_watch_collect(struct shunt_engine *engine, struct shunt_epset *set,
 		if (watch->events & EPOLLONESHOT)
 			disable(engine, watch);
 		else if (!(watch->events & EPOLLET))
-			list(watch);
+			watch_list(watch);
 	}
 	return count;
 }

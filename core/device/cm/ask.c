@@ -42,7 +42,7 @@ static void unlink_ask(struct cm *cm, struct cm_ask *ask)
 }
 
 /* Every event of it has been acknowledged. */
-static void finish(struct cm *cm, struct cm_ask *ask, int status, const struct cm_frame *frame)
+static void ask_finish(struct cm *cm, struct cm_ask *ask, int status, const struct cm_frame *frame)
 {
 	struct cm_ask done = *ask;
 
@@ -148,7 +148,7 @@ void cm_ask_event(struct cm *cm, struct cm_ask *ask, struct rdma_cm_event *event
 	}
 	cm->calls.ack_cm_event(event);
 	if (status || over)
-		finish(cm, ask, status, status ? NULL : &frame);
+		ask_finish(cm, ask, status, status ? NULL : &frame);
 }
 
 static int set_tos(struct cm *cm, struct cm_ask *ask)
@@ -189,7 +189,7 @@ static void start_anew(struct cm *cm, struct cm_ask *ask)
 	cm->calls.destroy_id(ask->end.id);
 	result = start(cm, ask);
 	if (result)
-		finish(cm, ask, result, NULL);
+		ask_finish(cm, ask, result, NULL);
 }
 
 int cm_ask(struct cm *cm, const struct sockaddr *local, const struct sockaddr *remote, const void *question,
@@ -273,7 +273,7 @@ void cm_ask_expire(struct cm *cm)
 
 	while ((ask = next_due(cm)) != NULL) {
 		if (ask->deadline <= cm->now)
-			finish(cm, ask, -ETIMEDOUT, NULL);
+			ask_finish(cm, ask, -ETIMEDOUT, NULL);
 		else
 			start_anew(cm, ask);
 	}

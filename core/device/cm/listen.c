@@ -7,7 +7,7 @@
 
 #define BACKLOG 64	/* questions that the kernel keeps for us; further ones are refused by it */
 
-static int give_back(struct cm *cm, struct cm_listener *listener, const char *what)
+static int listener_give_back(struct cm *cm, struct cm_listener *listener, const char *what)
 {
 	int err = errno;
 
@@ -44,21 +44,22 @@ int cm_listen(struct cm *cm, const struct sockaddr *address, bool only_v6, void 
 	listener->end = (struct cm_end) { .arg = arg, .role = CM_IS_ASKED };
 	if (cm->calls.create_id(cm->channel, &listener->end.id, &listener->end, RDMA_PS_TCP)) {
 		listener->end.id = NULL;
-		return give_back(cm, listener, "no id of the RDMA connection manager");
+		return listener_give_back(cm, listener, "no id of the RDMA connection manager");
 	}
 	if (at.any.sa_family == AF_INET6 &&
 	    cm->calls.set_option(listener->end.id, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &only, sizeof(only)))
-		return give_back(cm, listener, "IPv6 cannot be told from IPv4");
+		return listener_give_back(cm, listener, "IPv6 cannot be told from IPv4");
 	if (cm->calls.bind_addr(listener->end.id, &at.any))
-		return give_back(cm, listener, "the address cannot be bound");
+		return listener_give_back(cm, listener, "the address cannot be bound");
 	if (is_iwarp(listener->end.id)) {
 		cm_adopt_device(cm, listener->end.id);
 		errno = EOPNOTSUPP;
-		return give_back(cm, listener,
-				 "an iWARP device has this address: its listeners take TCP ports");
+		return listener_give_back(
+			cm, listener,
+			"an iWARP device has this address: its listeners take TCP ports");
 	}
 	if (cm->calls.listen(listener->end.id, BACKLOG))
-		return give_back(cm, listener, "the address cannot be listened on");
+		return listener_give_back(cm, listener, "the address cannot be listened on");
 	cm_adopt_device(cm, listener->end.id);
 	listener->next = cm->listeners;
 	cm->listeners = listener;
@@ -90,7 +91,7 @@ void cm_listeners_free(struct cm *cm, bool destroy)
 }
 
 /* The id of the request lives for as long as this takes. The listener may go within the callback. */
-static void answer(struct cm *cm, void *arg, struct rdma_cm_event *event)
+static void question_answer(struct cm *cm, void *arg, struct rdma_cm_event *event)
 {
 	struct rdma_cm_id *id = event->id;
 	struct cm_frame asked, answered;
@@ -119,7 +120,7 @@ void cm_listener_event(struct cm *cm, struct cm_listener *listener, struct rdma_
 		if (listener->end.role == CM_WAITS)
 			cm_pair_come(cm, event);
 		else
-			answer(cm, arg, event);
+			question_answer(cm, arg, event);
 		return;
 	}
 	cm->calls.ack_cm_event(event);

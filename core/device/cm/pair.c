@@ -27,7 +27,7 @@ static uint16_t *port_of(union cm_address *address)
 	return &address->v4.sin_port; /* both families have it in the same place */
 }
 
-static int listen_at(struct cm *cm, const union cm_address *at, struct cm_listener *listener)
+static int pair_listen_at(struct cm *cm, const union cm_address *at, struct cm_listener *listener)
 {
 	union cm_address address = *at;
 	int err;
@@ -55,7 +55,7 @@ static int listen_somewhere(struct cm *cm, const union cm_address *at, uint16_t 
 
 	for (int i = 0; i < tries && is_taken(result); i++) {
 		*port_of(&address) = first ? htons((uint16_t)(first + i)) : 0;
-		result = listen_at(cm, &address, listener);
+		result = pair_listen_at(cm, &address, listener);
 	}
 	return result;
 }
@@ -84,7 +84,8 @@ int cm_pair_listen(struct cm *cm, const union cm_address *at, uint16_t first, ui
 
 /* --- pairs --- */
 
-static struct cm_pair *make(struct cm *cm, uint32_t qp_num, const uint8_t word[CM_WORD], void *arg)
+static struct cm_pair *pair_make(struct cm *cm, uint32_t qp_num, const uint8_t word[CM_WORD],
+				 void *arg)
 {
 	struct cm_pair *pair = calloc(1, sizeof(*pair));
 
@@ -125,7 +126,7 @@ void cm_pairs_free(struct cm *cm, bool destroy)
 int cm_pair_expect(struct cm *cm, const union cm_address *peer, uint32_t qp_num,
 		   const uint8_t word[CM_WORD], void *arg, struct cm_pair **made)
 {
-	struct cm_pair *pair = make(cm, qp_num, word, arg);
+	struct cm_pair *pair = pair_make(cm, qp_num, word, arg);
 
 	if (!pair)
 		return -ENOMEM;
@@ -137,7 +138,7 @@ int cm_pair_expect(struct cm *cm, const union cm_address *peer, uint32_t qp_num,
 int cm_pair_connect(struct cm *cm, const union cm_address *local, const union cm_address *peer,
 		    uint32_t qp_num, const uint8_t word[CM_WORD], void *arg, struct cm_pair **made)
 {
-	struct cm_pair *pair = make(cm, qp_num, word, arg);
+	struct cm_pair *pair = pair_make(cm, qp_num, word, arg);
 	union cm_address from = *local, to = *peer;
 	int err;
 
@@ -160,7 +161,7 @@ static struct rdma_conn_param param_of(const struct cm *cm, const struct cm_pair
 					  .initiator_depth = cm->reads };
 }
 
-static int knock(struct cm *cm, struct cm_pair *pair)
+static int pair_knock(struct cm *cm, struct cm_pair *pair)
 {
 	struct rdma_conn_param param = param_of(cm, pair);
 	struct cm_frame frame;
@@ -228,7 +229,7 @@ static int step(struct cm *cm, struct cm_pair *pair, const struct rdma_cm_event 
 	case RDMA_CM_EVENT_ADDR_RESOLVED:
 		return cm->calls.resolve_route(pair->end.id, RESOLVE_MS) ? -errno : 0;
 	case RDMA_CM_EVENT_ROUTE_RESOLVED:
-		return knock(cm, pair);
+		return pair_knock(cm, pair);
 	case RDMA_CM_EVENT_REJECTED:
 		return -ECONNREFUSED;
 	case RDMA_CM_EVENT_UNREACHABLE:

@@ -54,7 +54,7 @@ void cm_route_of(struct cm_route *route, const struct rdma_cm_id *id)
 }
 
 /* The library keeps on working with whatever number is in the structure. */
-static void keep(struct cm *cm, int *fd)
+static void fd_keep(struct cm *cm, int *fd)
 {
 	int kept = cm->callbacks->keep(cm->arg, *fd);
 
@@ -79,8 +79,8 @@ void cm_adopt_device(struct cm *cm, struct rdma_cm_id *id)
 	if (!free)
 		return;
 	*free = id->verbs;
-	keep(cm, &id->verbs->cmd_fd);
-	keep(cm, &id->verbs->async_fd);
+	fd_keep(cm, &id->verbs->cmd_fd);
+	fd_keep(cm, &id->verbs->async_fd);
 }
 
 /* Another may be made where it was. */

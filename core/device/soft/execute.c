@@ -38,7 +38,7 @@ static inline void copy_word(char *to, const char *from)
 }
 
 /* Credits without a call. Bytes that go past the caches are there before the arrival is written (copy.h). */
-static inline void copy(char *to, const char *from, uint32_t bytes, unsigned int flags)
+static inline void bytes_copy(char *to, const char *from, uint32_t bytes, unsigned int flags)
 {
 	if (bytes == 8)
 		copy_word(to, from);
@@ -50,13 +50,14 @@ static inline void copy(char *to, const char *from, uint32_t bytes, unsigned int
 		memcpy(to, from, bytes);
 }
 
-static inline void gather(char *to, const struct ibv_send_wr *wr)
+static inline void sges_gather(char *to, const struct ibv_send_wr *wr)
 {
 	for (int i = 0; i < wr->num_sge; i++) {
 		const struct ibv_sge *sge = &wr->sg_list[i];
 
 		if (sge->length)
-			copy(to, (const char *)(uintptr_t)sge->addr, sge->length, wr->send_flags);
+			bytes_copy(to, (const char *)(uintptr_t)sge->addr, sge->length,
+				   wr->send_flags);
 		to += sge->length;
 	}
 }
@@ -105,7 +106,7 @@ static inline void arrival_write(struct soft_qp *qp, const struct ibv_send_wr *w
  * The responder fails with us: it reads the fault when it has polled all that came before. Releases those arrivals, and
  * pairs with the acquire in soft_receive_poll(), which comes before it looks for them.
  */
-static int refuse(struct soft_qp *qp, enum segment_fault fault, int status)
+static int wr_refuse(struct soft_qp *qp, enum segment_fault fault, int status)
 {
 	soft_store_release(&qp->peer_queue->fault, fault);
 	qp->rang = true;
@@ -126,8 +127,8 @@ static inline int execute_write(struct soft_qp *qp, const struct ibv_send_wr *wr
 		to = soft_remote_find(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey, bytes,
 				      IBV_ACCESS_REMOTE_WRITE);
 		if (unlikely(!to))
-			return refuse(qp, SEGMENT_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
-		gather(to, wr);
+			return wr_refuse(qp, SEGMENT_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
+		sges_gather(to, wr);
 	}
 	if (immediate)
 		arrival_write(qp, wr, SEGMENT_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_SUCCESS,
@@ -163,7 +164,7 @@ static int execute_send(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64
 			return send_misfit(qp, wr, opcode, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
 		if (offset > qp->peer->bytes || bytes > qp->peer->bytes - offset)
 			return send_misfit(qp, wr, opcode, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
-		gather(qp->peer->base + offset, wr);
+		sges_gather(qp->peer->base + offset, wr);
 	}
 	arrival_write(qp, wr, opcode, IBV_WC_SUCCESS, bytes);
 	return IBV_WC_SUCCESS;
@@ -180,7 +181,7 @@ static int execute_read(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64
 	from = soft_remote_find(qp, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey, bytes,
 				IBV_ACCESS_REMOTE_READ);
 	if (unlikely(!from))
-		return refuse(qp, SEGMENT_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
+		return wr_refuse(qp, SEGMENT_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
 	scatter(wr, from);
 	return IBV_WC_SUCCESS;
 }
@@ -195,12 +196,12 @@ static int execute_atomic(struct soft_qp *qp, const struct ibv_send_wr *wr, uint
 	if (!locals_hold(qp, wr, IBV_ACCESS_LOCAL_WRITE))
 		return IBV_WC_LOC_PROT_ERR;
 	if (wr->wr.atomic.remote_addr % sizeof(before))
-		return refuse(qp, SEGMENT_FAULT_REQUEST, IBV_WC_REM_INV_REQ_ERR);
+		return wr_refuse(qp, SEGMENT_FAULT_REQUEST, IBV_WC_REM_INV_REQ_ERR);
 	at = (uint64_t *)soft_remote_find(qp, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey,
 					  sizeof(before), IBV_ACCESS_REMOTE_ATOMIC);
 	/* A liar may have registered an address that is not aligned where we see it. */
 	if (!at || (uintptr_t)at % sizeof(before))
-		return refuse(qp, SEGMENT_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
+		return wr_refuse(qp, SEGMENT_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
 	if (wr->opcode == IBV_WR_ATOMIC_FETCH_AND_ADD)
 		before = __atomic_fetch_add(at, wr->wr.atomic.compare_add, __ATOMIC_SEQ_CST);
 	else

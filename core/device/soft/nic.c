@@ -31,7 +31,7 @@ static uint64_t wire_cost(const struct soft_model *model, uint64_t bytes)
 	return model->gbit ? (bytes * 8 + model->gbit / 2) / model->gbit : 0;
 }
 
-static void enter(struct soft_gauges *gauges, uint64_t bytes)
+static void gauges_enter(struct soft_gauges *gauges, uint64_t bytes)
 {
 	gauges->wr++;
 	gauges->bytes += bytes;
@@ -62,7 +62,7 @@ uint64_t soft_nic_enter(struct soft_qp *qp, uint64_t bytes, bool doorbell)
 	uint64_t missed, cost, due, now = context->attr.now();
 
 	soft_lock(&context->nic.lock);
-	enter(gauges, bytes);
+	gauges_enter(gauges, bytes);
 	missed = cache_cost(gauges, model);
 	cost = (doorbell ? model->doorbell : 0) + model->wqe + wire_cost(model, bytes) + missed +
 	       queue_cost(gauges, model) + model->block * soft_nic_blocks(bytes);

@@ -120,7 +120,7 @@ static void pop(struct soft_qp *qp)
 	soft_cq_busy(qp, -1);
 }
 
-static void finish(struct soft_qp *qp, int status)
+static void pending_finish(struct soft_qp *qp, int status)
 {
 	struct soft_pending *head = pending_at(qp, 0);
 	struct ibv_send_wr wr = head->wr;
@@ -182,13 +182,13 @@ static bool try_head(struct soft_qp *qp)
 		head->unreachable_at = 0;
 		outcome = soft_execute(qp, &head->wr, head->bytes);
 		if (outcome != SOFT_RNR) {
-			finish(qp, outcome);
+			pending_finish(qp, outcome);
 			return true;
 		}
 		status = rnr_wait(qp, head);
 	}
 	if (status)
-		finish(qp, status);
+		pending_finish(qp, status);
 	return status != 0;
 }
 
@@ -205,7 +205,7 @@ void soft_pending_flush(struct soft_qp *qp)
 {
 	while (qp->pending_count) {
 		pending_at(qp, 0)->bytes = 0;
-		finish(qp, IBV_WC_WR_FLUSH_ERR);
+		pending_finish(qp, IBV_WC_WR_FLUSH_ERR);
 	}
 }
 

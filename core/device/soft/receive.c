@@ -203,7 +203,7 @@ static int poll_arrivals(struct soft_qp *qp, int count, struct ibv_wc *wc)
 int soft_receive_poll(struct soft_qp *qp, int count, struct ibv_wc *wc)
 {
 	/*
-	 * Both are loaded before the arrivals: what had arrived by then is still delivered. `fault` pairs with refuse() in
+	 * Both are loaded before the arrivals: what had arrived by then is still delivered. `fault` pairs with wr_refuse() in
 	 * execute.c, rq_broken with soft_qp_break(). Without the acquires an arrival of before could be left behind.
 	 */
 	uint32_t fault = soft_load_acquire(&qp->queue->fault);

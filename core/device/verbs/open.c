@@ -7,8 +7,8 @@
 #include <string.h>
 #include "core/device/verbs/verbs.h"
 
-__attribute__((format(printf, 3, 4)))
-static int fail(struct verbs_device *device, int err, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static int open_fail(struct verbs_device *device, int err,
+							   const char *format, ...)
 {
 	va_list args;
 
@@ -54,8 +54,8 @@ static int port_find(struct verbs_device *device, const struct shunt_way *way)
 	int err = device->verbs.query_device(device->context, &limits);
 
 	if (err)
-		return fail(device, err, "%s does not tell of itself: %s", device->context->device->name,
-			    strerror(err));
+		return open_fail(device, err, "%s does not tell of itself: %s",
+				 device->context->device->name, strerror(err));
 	for (uint8_t number = 1; number && number <= limits.phys_port_cnt; number++) {
 		if (way && way->port != number)
 			continue;
@@ -69,7 +69,8 @@ static int port_find(struct verbs_device *device, const struct shunt_way *way)
 		if (gid_choose(device, &attr, way))
 			return 0;
 	}
-	return fail(device, ENETDOWN, "%s has no active port with an address", device->context->device->name);
+	return open_fail(device, ENETDOWN, "%s has no active port with an address",
+			 device->context->device->name);
 }
 
 static int device_open(struct verbs_device *device, struct ibv_device *which, const struct shunt_way *way)
@@ -79,7 +80,8 @@ static int device_open(struct verbs_device *device, struct ibv_device *which, co
 	errno = 0;
 	device->context = device->setup.open_device(which);
 	if (!device->context)
-		return fail(device, errno, "%s cannot be opened: %s", which->name, strerror(errno));
+		return open_fail(device, errno, "%s cannot be opened: %s", which->name,
+				 strerror(errno));
 	result = port_find(device, way);
 	if (!result)
 		return 0;
@@ -91,8 +93,8 @@ static int device_open(struct verbs_device *device, struct ibv_device *which, co
 /* The last device's refusal is the one that is told. */
 static int list_open(struct verbs_device *device, struct ibv_device **list, const char *name, const struct shunt_way *way)
 {
-	int result = name ? fail(device, ENODEV, "there is no RDMA device %s", name) :
-			    fail(device, ENODEV, "there is no RDMA device");
+	int result = name ? open_fail(device, ENODEV, "there is no RDMA device %s", name) :
+			    open_fail(device, ENODEV, "there is no RDMA device");
 
 	for (; *list; list++) {
 		if (name && strcmp((*list)->name, name))
@@ -116,7 +118,7 @@ int verbs_open(struct verbs_device *device, const char *name, const struct shunt
 		result = list_open(device, list, way ? way->device : name, way);
 		device->setup.free_device_list(list);
 	} else {
-		result = fail(device, ENODEV, "there is no RDMA device: %s", strerror(errno));
+		result = open_fail(device, ENODEV, "there is no RDMA device: %s", strerror(errno));
 	}
 	if (result)
 		verbs_library_close(device);
