@@ -67,12 +67,9 @@ enum shunt_end_event { /* those with (error) need one */
 enum shunt_end_due { SHUNT_END_OPEN, SHUNT_END_EOF, SHUNT_END_ERROR };
 
 struct shunt_end {
-	_Atomic uint64_t
-		word; /* enum shunt_end_fact; from bit 16 on the error; from bit 32 on the kept one */
-	_Atomic uint64_t
-		fin; /* group.lock: stream offset of FIN, or of TCP's end that was read; SHUNT_NEVER: unknown */
-	uint64_t
-		owed; /* rx.lock: stream offset up to which TCP must bring what a failed link was to; EOF before it is a reset */
+	_Atomic uint64_t word; /* enum shunt_end_fact; from bit 16 on the error; from bit 32 on the kept one */
+	_Atomic uint64_t fin; /* group.lock: stream offset of FIN, or of TCP's end that was read; SHUNT_NEVER: unknown */
+	uint64_t owed; /* rx.lock: stream offset up to which TCP must bring what a failed link was to; EOF before it is a reset */
 };
 
 /* The word after an event. */

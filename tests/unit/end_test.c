@@ -27,8 +27,7 @@ struct row {
 
 static const struct row rows[] = {
 	{ "TCP ends", 0, SHUNT_LEARN_EOF, 0, SHUNT_END_TCP_OVER },
-	{ "TCP ends behind what kept a reset back", SHUNT_END_OWES_RESET | GONE, SHUNT_LEARN_EOF, 0,
-	  SHUNT_END_TCP_OVER | GONE },
+	{ "TCP ends behind what kept a reset back", SHUNT_END_OWES_RESET | GONE, SHUNT_LEARN_EOF, 0, SHUNT_END_TCP_OVER | GONE },
 	{ "a reset", 0, SHUNT_LEARN_RESET, ECONNRESET, GONE | E(ECONNRESET) },
 	{ "a reset of the other track: the first error counts", GONE | E(EPIPE), SHUNT_LEARN_RESET,
 	  ECONNRESET, GONE | E(EPIPE) },
@@ -42,15 +41,12 @@ static const struct row rows[] = {
 	{ "a suspicion", 0, SHUNT_LEARN_SUSPICION, 0, SHUNT_END_SUSPECT },
 	{ "FIN ahead of the proof", 0, SHUNT_LEARN_EARLY_FIN, 0, SHUNT_END_EARLY },
 	{ "the proof", SHUNT_END_EARLY, SHUNT_LEARN_PROOF, 0, 0 },
-	{ "the link is left",
-	  SHUNT_END_SUSPECT | SHUNT_END_EARLY | SHUNT_END_REFUSED | SHUNT_END_TOLD,
+	{ "the link is left", SHUNT_END_SUSPECT | SHUNT_END_EARLY | SHUNT_END_REFUSED | SHUNT_END_TOLD,
 	  SHUNT_LEARN_LINK_LEFT, 0, SHUNT_END_TOLD },
 	{ "shutdown(SHUT_RD)", 0, SHUNT_LEARN_SHUT_READ, 0, SHUNT_END_SHUT_READ },
-	{ "shutdown(SHUT_WR)", SHUNT_END_SHUT_READ, SHUNT_LEARN_SHUT_WRITE, 0,
-	  SHUNT_END_SHUT_READ | SHUNT_END_SHUT_WRITE },
+	{ "shutdown(SHUT_WR)", SHUNT_END_SHUT_READ, SHUNT_LEARN_SHUT_WRITE, 0, SHUNT_END_SHUT_READ | SHUNT_END_SHUT_WRITE },
 	{ "this end resets", 0, SHUNT_LEARN_OWN_RESET, 0, SHUNT_END_BROKEN },
-	{ "this end refuses data", 0, SHUNT_LEARN_REFUSAL, 0,
-	  SHUNT_END_BROKEN | SHUNT_END_REFUSED },
+	{ "this end refuses data", 0, SHUNT_LEARN_REFUSAL, 0, SHUNT_END_BROKEN | SHUNT_END_REFUSED },
 	{ "a reset is owed", GONE, SHUNT_LEARN_RESET_OWED, 0, GONE | SHUNT_END_OWES_RESET },
 	{ "a reset is paid", GONE | SHUNT_END_OWES_RESET, SHUNT_LEARN_RESET_PAID, 0, GONE },
 	{ "the error is told", GONE | E(ECONNRESET), SHUNT_LEARN_ERROR_TOLD, 0,
@@ -122,12 +118,10 @@ static const struct saying sayings[] = {
 	{ SHUNT_END_EARLY, 10, 10, true, SHUNT_END_OPEN },
 	{ SHUNT_END_SHUT_READ, SHUNT_NEVER, 3, false, SHUNT_END_EOF },
 	{ GONE | E(ECONNRESET), SHUNT_NEVER, 3, true, SHUNT_END_ERROR },
-	{ GONE | E(ECONNRESET), SHUNT_NEVER, 3, false,
-	  SHUNT_END_OPEN }, /* bytes may be unread in TCP */
+	{ GONE | E(ECONNRESET), SHUNT_NEVER, 3, false, SHUNT_END_OPEN }, /* bytes may be unread in TCP */
 	{ GONE | E(ECONNRESET) | SHUNT_END_TCP_OVER, SHUNT_NEVER, 3, false, SHUNT_END_ERROR },
 	{ GONE | E(EPIPE), 10, 10, true, SHUNT_END_EOF },
-	{ GONE | SHUNT_END_TOLD, SHUNT_NEVER, 3, true,
-	  SHUNT_END_ERROR }, /* with no error left: EOF again and again */
+	{ GONE | SHUNT_END_TOLD, SHUNT_NEVER, 3, true, SHUNT_END_ERROR }, /* with no error left: EOF again and again */
 	{ SHUNT_END_BROKEN, SHUNT_NEVER, 3, true, SHUNT_END_OPEN },
 };
 
