@@ -215,7 +215,7 @@ static int share(struct shunt_stream *stream, void *arg)
 	(void)arg;
 	if (atomic_load(&stream->state) == SHUNT_FRESH || shunt_fork_slots_counts(stream))
 		return 0;
-	stream->shared = true;
+	stream->sharing.lost = true;
 	if (!stream->link && atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN) &&
 	    shunt_streams_note(stream->engine, stream, SHUNT_REASON_FORK))
 		shunt_decision_plain(stream, SHUNT_REASON_FORK);
@@ -280,14 +280,14 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	memset(&stream->rx.lock, 0, sizeof(stream->rx.lock));
 	memset(&stream->tx.lock, 0, sizeof(stream->tx.lock));
 	stream->sleepers = NULL;
-	shunt_own_fds_close(engine, stream->resend_fd);
-	stream->resend_fd = -1;
-	stream->awaited = stream->lingers = false;
-	shunt_own_fds_close(engine, stream->rx.proof_fd);
-	atomic_store(&stream->rx.proof_fd, -1);
-	shunt_own_fds_close(engine, stream->tx.end_fd);
-	stream->tx.end_fd = -1;
-	stream->tx.lingers = false;
+	shunt_own_fds_close(engine, stream->tx.backlog.fd);
+	stream->tx.backlog.fd = -1;
+	stream->tx.backlog.awaited = stream->tx.backlog.lingers = false;
+	shunt_own_fds_close(engine, stream->rx.proof.fd);
+	atomic_store(&stream->rx.proof.fd, -1);
+	shunt_own_fds_close(engine, stream->tx.fin_later.fd);
+	stream->tx.fin_later.fd = -1;
+	stream->tx.fin_later.due = false;
 	stream->refusing = false;
 	shunt_traced_inherit(stream);
 	shunt_marks_forget(stream);
@@ -295,14 +295,14 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->pacing.portion.at = 0;
 	stream->possession = NULL;
 	stream->proven_on = 0;
-	atomic_store(&stream->retire_fd, -1);	/* it was asked of the parent */
-	atomic_store(&stream->wanted, false);
+	atomic_store(&stream->handing.fd, -1);	/* it was asked of the parent */
+	atomic_store(&stream->handing.wanted, false);
 	if (state == SHUNT_CANDIDATE && !shunt_fork_slots_counts(stream))
 		atomic_store(&stream->state, SHUNT_PLAIN);
 	else if (state == SHUNT_LINKED)
 		atomic_store(&stream->state, SHUNT_FOREIGN);
 	stream->holds = 0;
-	stream->inherited = true;
+	stream->sharing.inherited = true;
 	return 0;
 }
 

@@ -96,10 +96,10 @@ static bool retires(struct shunt_stream *stream, void *unused)
 	(void)unused;
 	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final)
 		return false;
-	if (atomic_load(&stream->retiring) == SHUNT_STAYING)
+	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING)
 		shunt_retire_begin(engine, stream, SHUNT_REASON_CHANGES);
 	return !shunt_retire_complete(engine, stream) &&
-	       atomic_load(&stream->retiring) != SHUNT_CANNOT_RETIRE;
+	       atomic_load(&stream->handing.retiring) != SHUNT_CANNOT_RETIRE;
 }
 
 static void begin(struct shunt_service *service)
@@ -166,7 +166,7 @@ static void release_offers(struct shunt_service *service)
 
 	shunt_offer_release(service);
 	while ((stream = service->connecting) != NULL) {
-		service->connecting = stream->next_offer;
+		service->connecting = stream->claim.next_offer;
 		shunt_claim_stays(service->engine, stream, SHUNT_REASON_CHANGES);
 	}
 }
@@ -175,7 +175,7 @@ static void release_offers(struct shunt_service *service)
 static bool owes(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
-	return stream->awaited;
+	return stream->tx.backlog.awaited;
 }
 
 static void give_up_owing(struct shunt_engine *engine)

@@ -74,10 +74,10 @@ static void begin(struct shunt_engine *engine, struct shunt_young *young, uint8_
 static void carry_over(struct shunt_stream *stream, const struct shunt_young *young)
 {
 	stream->place = young->place;
-	stream->shared = young->shared;
+	stream->sharing.lost = young->shared;
 	atomic_store(&stream->uses, young->uses);
 	atomic_store(&stream->touched, young->uses > 0);
-	atomic_store(&stream->tx.corked, young->corked);
+	atomic_store(&stream->tx.gather.corked, young->corked);
 	atomic_store(&stream->rx.head, young->received);
 	shunt_bytes_add(&stream->rx.bytes, 0, young->received, false);
 	stream->tx.offset = young->sent;

@@ -36,12 +36,12 @@ bool stream_is_released(const struct shunt_stream *stream)
 
 enum shunt_retiring stream_retiring(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->retiring);
+	return atomic_load(&stream->handing.retiring);
 }
 
 enum shunt_asked stream_asked(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->asked);
+	return atomic_load(&stream->handing.asked);
 }
 
 struct shunt_lock *stream_sender_lock(struct shunt_stream *stream)
@@ -62,35 +62,35 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 	fprintf(file,
 		"%sstream %u: fd %d state %d peer_id %u link %p work %x queued %d watches %p\n",
 		prefix, stream->id, stream->fd, stream->state, stream->peer_id,
-		(void *)stream->link, stream->lane_work, stream->queued, (void *)stream->watches);
+		(void *)stream->link, stream->queue.work, stream->queue.queued, (void *)stream->watches);
 	fprintf(file,
 		"%s  claimed %d agreed %d released %d releases %d retiring %d asked %d holds %u waiters %u orphan %d\n",
-		prefix, stream->claimed, stream->agreed, stream->released, stream->releases,
-		stream->retiring, stream->asked, stream->holds, stream->waiters, stream->orphan);
+		prefix, stream->claim.under_way, stream->agreed, stream->released, stream->releases,
+		stream->handing.retiring, stream->handing.asked, stream->holds, stream->waiters, stream->orphan);
 	fprintf(file,
 		"%s  tx: track %d offset %" PRIu64 " posted %" PRIu64 " staged %" PRIu64
 		" consumed %" PRIu64 " ring %u from %" PRIu64
 		" want %d unpassed %d starved %d offer %" PRIx64 " asked %d\n",
-		prefix, tx->track, tx->offset, tx->posted, tx->staged, tx->consumed, tx->ring_bytes,
-		tx->ring_from, tx->want_link, tx->unpassed, tx->starved, tx->offer, tx->grow_asked);
+		prefix, tx->track, tx->offset, tx->posted, tx->staged, tx->ring.consumed, tx->ring.bytes,
+		tx->ring.from, tx->want_link, tx->unpassed, tx->starved, tx->ring.offer, tx->ring.grow_asked);
 	fprintf(file,
 		"%s  tx: flip %" PRId64 " upgrade %" PRIu64 " handback %" PRIu64
 		" shut %d dead %d end_fd %d"
 		" resend %zu of %zu on %d awaited %d pin %p\n",
 		prefix, (int64_t)tx->flip_at, tx->upgrade_at, tx->handback_at,
 		shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE),
-		shunt_end_has(&stream->end, SHUNT_END_BROKEN), tx->end_fd, tx->resend_done,
-		tx->resend_bytes, stream->resend_fd, stream->awaited, (void *)tx->pin);
+		shunt_end_has(&stream->end, SHUNT_END_BROKEN), tx->fin_later.fd, tx->backlog.done,
+		tx->backlog.size, stream->tx.backlog.fd, stream->tx.backlog.awaited, (void *)tx->pin);
 	fprintf(file,
 		"%s  rx: track %d head %" PRIu64 " tail %" PRIu64 " boundary %" PRId64
 		" second %" PRId64 " retired %d fin %" PRId64 " credited %" PRIu64 "\n",
 		prefix, rx->track, rx->head, rx->tail, (int64_t)rx->boundary, (int64_t)rx->second,
-		rx->retired, (int64_t)stream->end.fin, rx->credited);
+		rx->retired, (int64_t)stream->end.fin, rx->ring.credited);
 	fprintf(file,
 		"%s  rx: ring %u from %" PRIu64 " next %u from %" PRId64
 		" link_open %d end %" PRIx64 " final %d proof %d proof_fd %d\n",
-		prefix, rx->ring_bytes, rx->ring_from, rx->next_bytes, (int64_t)rx->next_from,
-		rx->link_open, stream->end.word, rx->final, rx->proof, rx->proof_fd);
+		prefix, rx->ring.bytes, rx->ring.from, rx->ring.next_bytes, (int64_t)rx->next_from,
+		rx->link.open, stream->end.word, rx->final, rx->proof.state, rx->proof.fd);
 }
 
 /* --- the switch between the two tracks --- */
@@ -185,7 +185,7 @@ uint64_t stream_offset(const struct shunt_stream *stream, enum stream_offset of)
 	case STREAM_POSTED:
 		return atomic_load(&stream->tx.exposed);
 	case STREAM_PEER_READ:
-		return atomic_load(&stream->tx.consumed);
+		return atomic_load(&stream->tx.ring.consumed);
 	case STREAM_UPGRADED:
 		return atomic_load(&stream->tx.upgrade_at);
 	case STREAM_HANDED_BACK:
@@ -193,7 +193,7 @@ uint64_t stream_offset(const struct shunt_stream *stream, enum stream_offset of)
 	case STREAM_BOUNDARY:
 		return atomic_load(&stream->rx.boundary);
 	case STREAM_RING_END:
-		return atomic_load(&stream->rx.tail) + stream->rx.ring_bytes;
+		return atomic_load(&stream->rx.tail) + stream->rx.ring.bytes;
 	}
 	abort();
 }
@@ -202,11 +202,11 @@ uint32_t stream_memory(const struct shunt_stream *stream, enum stream_memory of)
 {
 	switch (of) {
 	case STREAM_RING:
-		return stream->rx.ring_bytes;
+		return stream->rx.ring.bytes;
 	case STREAM_OFFERED_RING:
-		return atomic_load(&stream->rx.next_bytes);
+		return atomic_load(&stream->rx.ring.next_bytes);
 	case STREAM_PEER_RING:
-		return atomic_load(&stream->tx.ring_bytes);
+		return atomic_load(&stream->tx.ring.bytes);
 	case STREAM_STAGE:
 		if (!stream->tx.stage.bytes != !atomic_load(&stream->tx.stage.size))
 			abort();
@@ -217,17 +217,17 @@ uint32_t stream_memory(const struct shunt_stream *stream, enum stream_memory of)
 
 bool stream_has_offer(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.offer);
+	return atomic_load(&stream->tx.ring.offer);
 }
 
 bool stream_wants_ring(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.grow_asked);
+	return atomic_load(&stream->tx.ring.grow_asked);
 }
 
 bool stream_ring_is_wanted(const struct shunt_stream *stream)
 {
-	return stream->rx.asked_again;
+	return stream->rx.ring.asked_again;
 }
 
 uint64_t stream_room(const struct shunt_stream *stream)
@@ -262,7 +262,7 @@ uint64_t stream_sent_by_link(const struct shunt_stream *stream)
 
 uint64_t stream_carried_again(const struct shunt_stream *stream)
 {
-	return stream->line && !atomic_load(&stream->rx.final) ? stream->rx.bytes.link : 0;
+	return stream->claim.line && !atomic_load(&stream->rx.final) ? stream->rx.bytes.link : 0;
 }
 
 void stream_start_at(struct shunt_stream *stream, uint64_t out, uint64_t in)
@@ -276,16 +276,16 @@ bool stream_age(struct shunt_stream *stream, uint64_t bytes)
 	uint64_t from = atomic_load(&stream->tx.upgrade_at);
 
 	if (from < bytes || !stream_sends_on_link(stream) || stream_switches_unpassed(stream) ||
-	    atomic_load(&stream->tx.ring_from) != from)
+	    atomic_load(&stream->tx.ring.from) != from)
 		return false;
 	atomic_store(&stream->tx.upgrade_at, from - bytes);
-	atomic_store(&stream->tx.ring_from, from - bytes);
+	atomic_store(&stream->tx.ring.from, from - bytes);
 	return true;
 }
 
 void stream_peer_has_read(struct shunt_stream *stream, uint64_t offset)
 {
-	atomic_store(&stream->tx.consumed, offset);
+	atomic_store(&stream->tx.ring.consumed, offset);
 }
 
 void stream_pin(struct shunt_stream *stream, struct shunt_zero_copy *pin)
@@ -300,7 +300,7 @@ void stream_fill_stage(struct shunt_stream *stream)
 
 void stream_spoil_key(struct shunt_stream *stream)
 {
-	stream->tx.ring_rkey ^= 1u << 20;
+	stream->tx.ring.rkey ^= 1u << 20;
 }
 
 void stream_free_kept(struct shunt_stream *stream)
@@ -315,12 +315,12 @@ void stream_make(struct shunt_stream *stream, struct shunt_lane *lane, bool rece
 	memset(stream, 0, sizeof(*stream));
 	stream->file.kind = SHUNT_FILE_STREAM;
 	stream->state = SHUNT_LINKED;
-	stream->low_water = 1;
+	stream->options.low_water = 1;
 	stream->lane = lane;
 	stream->fd = 3;
 	stream->tx.track = SHUNT_LINK;
 	stream->rx.track = receives_on_link ? SHUNT_LINK : SHUNT_TCP;
-	stream->end.fin = stream->rx.boundary = stream->rx.next_from = stream->rx.nonce_at =
+	stream->end.fin = stream->rx.boundary = stream->rx.next_from = stream->rx.proof.at =
 		SHUNT_NEVER;
 }
 
@@ -340,12 +340,12 @@ uint64_t stream_take_all(struct shunt_stream *stream)
 
 bool stream_resends(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.resend);
+	return atomic_load(&stream->tx.backlog.bytes);
 }
 
 bool stream_keeps_end(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.end_fd) >= 0;
+	return atomic_load(&stream->tx.fin_later.fd) >= 0;
 }
 
 bool stream_is_broken(const struct shunt_stream *stream)
@@ -372,30 +372,30 @@ void stream_set_state(struct shunt_stream *stream, enum shunt_state state)
 
 enum shunt_show stream_show(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.show);
+	return atomic_load(&stream->tx.proof.show);
 }
 
 enum shunt_proof stream_proof(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->rx.proof);
+	return atomic_load(&stream->rx.proof.state);
 }
 
 const uint8_t *stream_nonce(const struct shunt_stream *stream, enum stream_nonce whose)
 {
-	return whose == STREAM_SHOWS ? stream->tx.nonce : stream->rx.nonce;
+	return whose == STREAM_SHOWS ? stream->tx.proof.nonce : stream->rx.proof.nonce;
 }
 
 uint64_t stream_nonce_moved(const struct shunt_stream *stream, enum stream_nonce whose)
 {
-	return whose == STREAM_SHOWS ? stream->tx.resent : stream->rx.aside;
+	return whose == STREAM_SHOWS ? stream->tx.backlog.written : stream->rx.proof.aside;
 }
 
 int stream_proof_fd(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->rx.proof_fd);
+	return atomic_load(&stream->rx.proof.fd);
 }
 
 void stream_set_proof(struct shunt_stream *stream, enum shunt_proof proof)
 {
-	atomic_store(&stream->rx.proof, proof);
+	atomic_store(&stream->rx.proof.state, proof);
 }

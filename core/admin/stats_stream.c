@@ -46,7 +46,7 @@ static const char *waits_for(struct shunt_stream *stream)
 {
 	if (atomic_load(&stream->state) != SHUNT_CANDIDATE)
 		return "";
-	if (stream->line)
+	if (stream->claim.line)
 		return "another link to its peer";
 	if (stream->role == SHUNT_ACCEPTOR)
 		return atomic_load(&stream->carried_since) ? "its peer's claim" : "its first byte";
@@ -139,10 +139,10 @@ void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream
 	}
 	shunt_json_put(text,
 		       "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"",
-		       state_word(stream), waits_for(stream), shunt_reason_text(stream->reason),
+		       state_word(stream), waits_for(stream), shunt_reason_text(stream->why.plain),
 		       shunt_mock_text(atomic_load(&stream->tx.held)));
-	shunt_json_put(text, ",\"left\":\"%s\",\"left_times\":%u", shunt_left_text(stream->left),
-		       stream->left_times);
+	shunt_json_put(text, ",\"left\":\"%s\",\"left_times\":%u", shunt_left_text(stream->why.left),
+		       stream->why.left_times);
 	if (atomic_load(&stream->pacing.rate))
 		shunt_json_put(text, ",\"paced\":%llu",
 			       (unsigned long long)atomic_load(&stream->pacing.rate));

@@ -61,9 +61,9 @@ static enum shunt_told owner_told(const struct shunt_question *asked, struct shu
 {
 	if (asked)
 		return shunt_fork_slots_told(asked);
-	if (atomic_load(&stream->wanted))
+	if (atomic_load(&stream->handing.wanted))
 		return SHUNT_TOLD_NOTHING;
-	return atomic_load(&stream->retiring) == SHUNT_RETIRED || !shunt_stream_is_linked(stream) ?
+	return atomic_load(&stream->handing.retiring) == SHUNT_RETIRED || !shunt_stream_is_linked(stream) ?
 	       SHUNT_TOLD_YES : SHUNT_TOLD_NO;
 }
 
@@ -146,7 +146,7 @@ int shunt_fork_handover_ask_parent(struct shunt_engine *engine, struct shunt_str
 {
 	int result, state = shunt_cancel_off();
 
-	atomic_store(&stream->wanted, true);
+	atomic_store(&stream->handing.wanted, true);
 	result = owner_ask(engine, engine->pid, NULL, stream);
 	shunt_cancel_restore(state);
 	return result;
@@ -186,7 +186,7 @@ int shunt_fork_handover_ask(struct shunt_engine *engine, int fd, struct shunt_st
 		return 0;
 	state = shunt_cancel_off();
 	shunt_streams_hold(stream);	/* another thread may close it */
-	if (stream->slot) {	/* else there were too many to be counted */
+	if (stream->sharing.slot) {	/* else there were too many to be counted */
 		owner = shunt_fork_slots_ask(stream, &asked);
 		/* 0: it has been handed back meanwhile. */
 		result = owner ? owner_ask(engine, owner, &asked, stream) : 0;
@@ -206,12 +206,12 @@ int shunt_fork_handover_ask(struct shunt_engine *engine, int fd, struct shunt_st
 
 void shunt_fork_handover_answer(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	int fd = atomic_exchange(&stream->retire_fd, -1);
+	int fd = atomic_exchange(&stream->handing.fd, -1);
 
 	if (fd < 0)
 		return;
-	shunt_fork_slots_tell(stream, atomic_load(&stream->retiring) == SHUNT_RETIRED);
-	atomic_store(&stream->wanted, false);
+	shunt_fork_slots_tell(stream, atomic_load(&stream->handing.retiring) == SHUNT_RETIRED);
+	atomic_store(&stream->handing.wanted, false);
 	shunt_porter_dismiss(engine, fd);
 	shunt_streams_unhold(stream);
 }
@@ -219,20 +219,20 @@ void shunt_fork_handover_answer(struct shunt_engine *engine, struct shunt_stream
 /* Not while the peer's nonce is expected: neither owner may find that. */
 static bool waits_for_proof(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->retiring) == SHUNT_STAYING && atomic_load(&stream->state) == SHUNT_LINKED &&
+	return atomic_load(&stream->handing.retiring) == SHUNT_STAYING && atomic_load(&stream->state) == SHUNT_LINKED &&
 	       !stream->rx.final;
 }
 
 static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_retire_begin(engine, stream, SHUNT_REASON_FORK);
-	if (atomic_load(&stream->retiring) != SHUNT_RETIRING && !waits_for_proof(stream))
+	if (atomic_load(&stream->handing.retiring) != SHUNT_RETIRING && !waits_for_proof(stream))
 		shunt_fork_handover_answer(engine, stream);
 }
 
 void shunt_fork_handover_asked(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
-	atomic_store(&stream->retire_fd, fd);
+	atomic_store(&stream->handing.fd, fd);
 	hand_over(engine, stream);
 }
 
@@ -244,8 +244,8 @@ static int is_waiting(struct shunt_stream *stream, void *arg)
 {
 	struct search *search = arg;
 
-	if (atomic_load(&stream->retire_fd) < 0 || atomic_load(&stream->retiring) != SHUNT_STAYING ||
-	    atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
+	if (atomic_load(&stream->handing.fd) < 0 || atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
+	    atomic_load(&stream->rx.proof.state) == SHUNT_EXPECTED)
 		return 0;
 	search->found = stream;
 	stream->holds++;
@@ -271,7 +271,7 @@ void shunt_fork_handover_proven(struct shunt_engine *engine)
 static bool is_wanted(const struct shunt_stream *stream)
 {
 	return shunt_fork_slots_is_asked(stream) ||
-	       atomic_load(&((struct shunt_stream *)stream)->wanted);
+	       atomic_load(&((struct shunt_stream *)stream)->handing.wanted);
 }
 
 /*
@@ -285,10 +285,10 @@ static int find_wanted(struct shunt_stream *stream, void *arg)
 		return 0;
 	if (atomic_load(&stream->state) != SHUNT_LINKED) {
 		shunt_fork_slots_tell(stream, true);
-		atomic_store(&stream->wanted, false);
+		atomic_store(&stream->handing.wanted, false);
 		return 0;
 	}
-	if (search->found || atomic_load(&stream->retire_fd) >= 0)
+	if (search->found || atomic_load(&stream->handing.fd) >= 0)
 		return 0;
 	search->found = stream;
 	stream->holds++;

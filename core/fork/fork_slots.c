@@ -57,10 +57,10 @@ static uint64_t given_up(uint64_t word)
 /* The slot's word while it is this stream's. */
 static bool slot_look(const struct shunt_stream *stream, uint64_t *word)
 {
-	if (!stream->slot)
+	if (!stream->sharing.slot)
 		return false;
-	*word = atomic_load(stream->slot);
-	return generation_of(*word) == stream->slot_generation;
+	*word = atomic_load(stream->sharing.slot);
+	return generation_of(*word) == stream->sharing.generation;
 }
 
 /* --- slots --- */
@@ -109,9 +109,9 @@ static bool slot_take(struct shunt_stream *stream, _Atomic uint64_t *slot, uint6
 	taken = given_up(word) | HOLDER | owner;
 	if (!atomic_compare_exchange_strong(slot, &word, taken))
 		return false;
-	stream->slot_generation = generation_of(taken);
-	stream->slot_left = false;
-	stream->slot = slot;
+	stream->sharing.generation = generation_of(taken);
+	stream->sharing.left = false;
+	stream->sharing.slot = slot;
 	return true;
 }
 
@@ -137,14 +137,14 @@ enum shunt_whose shunt_fork_slots_touch(struct shunt_stream *stream)
 	pid_t pid = stream->engine->pid;
 	uint64_t word;
 
-	if (!stream->slot)
+	if (!stream->sharing.slot)
 		return SHUNT_OURS;
 	while (slot_look(stream, &word)) {
 		if (owner_of(word) == pid)
 			return SHUNT_OURS;
 		if (word & ON_LINK)
 			return SHUNT_ANOTHERS;
-		if (!owner_of(word) && atomic_compare_exchange_strong(stream->slot, &word, word | pid))
+		if (!owner_of(word) && atomic_compare_exchange_strong(stream->sharing.slot, &word, word | pid))
 			return SHUNT_OURS;
 		if (owner_of(word) && owner_of(word) != pid)
 			shunt_fork_slots_settle(stream);	/* two have touched it */
@@ -157,10 +157,10 @@ bool shunt_fork_slots_commit(struct shunt_stream *stream)
 	pid_t pid = stream->engine->pid;
 	uint64_t word;
 
-	if (!stream->slot)
+	if (!stream->sharing.slot)
 		return true;
 	while (slot_look(stream, &word) && owner_of(word) == pid)
-		if (atomic_compare_exchange_strong(stream->slot, &word, word | ON_LINK))
+		if (atomic_compare_exchange_strong(stream->sharing.slot, &word, word | ON_LINK))
 			return true;
 	return false;
 }
@@ -173,7 +173,7 @@ bool shunt_fork_slots_settle(struct shunt_stream *stream)
 	while (slot_look(stream, &word)) {
 		if (word & ON_LINK && owner_of(word) != pid)
 			return false;
-		if (atomic_compare_exchange_strong(stream->slot, &word, given_up(word)))
+		if (atomic_compare_exchange_strong(stream->sharing.slot, &word, given_up(word)))
 			break;
 	}
 	return true;
@@ -184,22 +184,22 @@ void shunt_fork_slots_leave(struct shunt_stream *stream)
 	pid_t pid = stream->engine->pid;
 	uint64_t word, left;
 
-	while (!stream->slot_left && slot_look(stream, &word)) {
+	while (!stream->sharing.left && slot_look(stream, &word)) {
 		if (owner_of(word) == pid || holders_of(word) <= 1)
 			left = given_up(word);
 		else
 			left = holders_of(word) == HOLDERS_MAX ? word : word - HOLDER;
-		if (atomic_compare_exchange_strong(stream->slot, &word, left))
+		if (atomic_compare_exchange_strong(stream->sharing.slot, &word, left))
 			break;
 	}
-	stream->slot_left = true;
+	stream->sharing.left = true;
 }
 
 bool shunt_fork_slots_held(const struct shunt_stream *stream)
 {
 	uint64_t word;
 
-	return stream->shared || (slot_look(stream, &word) && holders_of(word) > 1);
+	return stream->sharing.lost || (slot_look(stream, &word) && holders_of(word) > 1);
 }
 
 bool shunt_fork_slots_counts(const struct shunt_stream *stream)
@@ -215,9 +215,9 @@ pid_t shunt_fork_slots_ask(struct shunt_stream *stream, struct shunt_question *a
 {
 	uint64_t word;
 
-	*asked = (struct shunt_question) { stream->slot, stream->slot_generation };
+	*asked = (struct shunt_question) { stream->sharing.slot, stream->sharing.generation };
 	while (slot_look(stream, &word) && word & ON_LINK && !(word & HANDED))
-		if (word & ASKED || atomic_compare_exchange_strong(stream->slot, &word,
+		if (word & ASKED || atomic_compare_exchange_strong(stream->sharing.slot, &word,
 								   word | ASKED))
 			return owner_of(word);
 	return 0;
@@ -244,7 +244,7 @@ void shunt_fork_slots_tell(struct shunt_stream *stream, bool handed)
 	uint64_t word;
 
 	while (slot_look(stream, &word) && owner_of(word) == stream->engine->pid)
-		if (atomic_compare_exchange_strong(stream->slot, &word,
+		if (atomic_compare_exchange_strong(stream->sharing.slot, &word,
 						   (word & ~ASKED) | (handed ? HANDED : 0)))
 			break;
 }
@@ -257,7 +257,7 @@ static void add_holder(struct shunt_stream *stream)
 	uint64_t word;
 
 	while (slot_look(stream, &word) && holders_of(word) < HOLDERS_MAX)
-		if (atomic_compare_exchange_strong(stream->slot, &word, word + HOLDER))
+		if (atomic_compare_exchange_strong(stream->sharing.slot, &word, word + HOLDER))
 			return;
 }
 
@@ -277,7 +277,7 @@ int shunt_fork_slots_add(struct shunt_stream *stream, void *arg)
 {
 	uint8_t state = atomic_load(&stream->state);
 
-	if (stream->fd < 0 || stream->shared || (state != SHUNT_CANDIDATE && state != SHUNT_LINKED && state != SHUNT_FOREIGN))
+	if (stream->fd < 0 || stream->sharing.lost || (state != SHUNT_CANDIDATE && state != SHUNT_LINKED && state != SHUNT_FOREIGN))
 		return 0;
 	if (state == SHUNT_CANDIDATE && atomic_load(&stream->touched)) {
 		shunt_fork_slots_settle(stream);

@@ -59,7 +59,7 @@ void shunt_chain_begin(struct shunt_chain *chain)
 
 bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream *stream)
 {
-	return stream->in_chain == chain->number;
+	return stream->queue.chain == chain->number;
 }
 
 /* Posts the chain first if its WRs are in the way. A sender that never waits gets its completions here. */
@@ -132,7 +132,7 @@ static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, ui
 /* The seat may go, once nothing that was posted for it is fetched any more. */
 static void posted_release(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number)
 {
-	stream->let_go = true;
+	stream->queue.let_go = true;
 	stream->tx.last_wr = number;
 	if (shunt_lane_keeps(lane))
 		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
@@ -175,8 +175,8 @@ static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 		posted_data(lane, stream, number, chain->value[i], is_kept(chain, i));
 		return;
 	case SHUNT_WORK_FIN:
-		stream->tx.fin_wr = number;
-		if (stream->tx.lingers)
+		stream->tx.fin_later.wr = number;
+		if (stream->tx.fin_later.due)
 			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 		break;
 	case SHUNT_WORK_HANDBACK:
@@ -233,7 +233,7 @@ static uint32_t next(struct shunt_chain *chain, struct shunt_stream *stream, uin
 	chain->work[i] = work;
 	chain->value[i] = value;
 	if (stream)
-		stream->in_chain = chain->number;
+		stream->queue.chain = chain->number;
 	return i;
 }
 
@@ -267,7 +267,7 @@ static __attribute__((noinline)) bool write_records(struct shunt_chain *chain,
 						    struct shunt_stream *stream, uint64_t upto,
 						    uint32_t admitted)
 {
-	if (shunt_pendings_end(stream->tx.pendings) > upto)
+	if (shunt_pendings_end(stream->tx.trace.pendings) > upto)
 		return true;
 	if (!shunt_chain_flush(chain)) {
 		shunt_window_return(&chain->lane->window, admitted);
@@ -315,7 +315,7 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 		flags |= shunt_copying_flags(lane, tx, offset, piece);
 		shunt_wr_fill(&chain->wr[i], &chain->sge[i], 1, flags, number,
 		     shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND : SHUNT_IMM_DATA, stream->peer_id),
-		     shunt_wr_place(tx, offset), tx->ring_rkey);
+		     shunt_wr_place(tx, offset), tx->ring.rkey);
 		if (part_of == SHUNT_WR_AHEAD)
 			shunt_wr_silence(&chain->wr[i]);
 		chain->bytes += piece;

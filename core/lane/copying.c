@@ -23,16 +23,16 @@ void shunt_copying_configure(struct shunt_lane *lane)
 /* Notes each time around the ring how many bytes of all its streams the lane has carried meanwhile. */
 static bool comes_back_soon(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t offset)
 {
-	uint64_t round = offset / tx->ring_bytes, posted = lane->window.posted;
+	uint64_t round = offset / tx->ring.bytes, posted = lane->window.posted;
 
-	if (round != tx->round) {	/* it falls with a larger ring */
-		tx->round_bytes = round > tx->round ?
-					  (posted - tx->round_posted) / (round - tx->round) :
+	if (round != tx->copying.round) {	/* it falls with a larger ring */
+		tx->copying.bytes = round > tx->copying.round ?
+					  (posted - tx->copying.posted) / (round - tx->copying.round) :
 					  0;
-		tx->round = round;
-		tx->round_posted = posted;
+		tx->copying.round = round;
+		tx->copying.posted = posted;
 	}
-	return tx->round_bytes && tx->round_bytes <= lane->link->engine->copy_near;
+	return tx->copying.bytes && tx->copying.bytes <= lane->link->engine->copy_near;
 }
 
 int shunt_copying_choose(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t offset,

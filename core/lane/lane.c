@@ -104,7 +104,7 @@ void shunt_lane_fini(struct shunt_lane *lane)
 static bool is_clear(const struct shunt_stream *stream)
 {
 	return atomic_load_explicit(&stream->tx.posted, memory_order_relaxed) == stream->tx.offset &&
-	       !(atomic_load_explicit(&stream->lane_work, memory_order_relaxed) & ~SHUNT_WORK_DONE);
+	       !(atomic_load_explicit(&stream->queue.work, memory_order_relaxed) & ~SHUNT_WORK_DONE);
 }
 
 bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream)
@@ -114,10 +114,10 @@ bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream
 	shunt_lock_take(&lane->lock);
 	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding))
 		shunt_lane_serve(lane);
-	if (atomic_load(&tx->offer) && is_clear(stream) && !atomic_load(&lane->failed))
+	if (atomic_load(&tx->ring.offer) && is_clear(stream) && !atomic_load(&lane->failed))
 		shunt_lane_take_offer(lane, stream);
 	shunt_lane_leave(lane);
-	return !atomic_load(&tx->offer);
+	return !atomic_load(&tx->ring.offer);
 }
 
 size_t shunt_lane_accept(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
@@ -175,7 +175,7 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream,
 		    bytes <= shunt_tx_room(tx, tx->offset))
 			return 0;
 	}
-	if (__builtin_expect(atomic_load_explicit(&tx->offer, memory_order_relaxed) != 0, 0))
+	if (__builtin_expect(atomic_load_explicit(&tx->ring.offer, memory_order_relaxed) != 0, 0))
 		shunt_lane_take_offer(lane, stream);
 	if (__builtin_expect(lane->retains || (lane->fetches && bytes > lane->max_inline), 0) &&
 	    !shunt_zero_copy_has(stream, from))
@@ -207,7 +207,7 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream, str
 
 void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	atomic_store_explicit(&stream->tx.gathering, false, memory_order_relaxed);
+	atomic_store_explicit(&stream->tx.gather.waits, false, memory_order_relaxed);
 	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
 }
 
@@ -221,9 +221,9 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream,
 
 	if (taken < bytes || tx->offset - atomic_load(&tx->posted) >= SHUNT_SEND_BUFFER_BYTES) {
 		shunt_lane_push(lane, stream);
-	} else if (!atomic_load_explicit(&tx->gathering, memory_order_relaxed)) {
-		atomic_store_explicit(&tx->gathered_at, shunt_now(engine), memory_order_relaxed);
-		atomic_store_explicit(&tx->gathering, true, memory_order_release);
+	} else if (!atomic_load_explicit(&tx->gather.waits, memory_order_relaxed)) {
+		atomic_store_explicit(&tx->gather.since, shunt_now(engine), memory_order_relaxed);
+		atomic_store_explicit(&tx->gather.waits, true, memory_order_release);
 		shunt_gather_begin(engine);
 	}
 	return taken;
@@ -310,7 +310,7 @@ void shunt_lane_set_gate(struct shunt_lane *lane, struct shunt_gate *gate, uint3
 void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream)
 {
 	shunt_lock_take(&lane->lock);
-	atomic_store(&stream->lane_work, 0);
+	atomic_store(&stream->queue.work, 0);
 	shunt_lock_leave(&lane->lock);
 	shunt_lane_kick(lane);
 }

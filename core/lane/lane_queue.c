@@ -4,9 +4,9 @@
 
 static void append(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	stream->next_in_lane = NULL;
+	stream->queue.next = NULL;
 	if (lane->last)
-		lane->last->next_in_lane = stream;
+		lane->last->queue.next = stream;
 	else
 		lane->first = stream;
 	lane->last = stream;
@@ -16,9 +16,9 @@ static void append(struct shunt_lane *lane, struct shunt_stream *stream)
 void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
 {
 	shunt_lock_take(&lane->queue_lock);
-	atomic_fetch_or(&stream->lane_work, work);
-	if (!stream->queued && !atomic_load(&lane->failed)) {
-		stream->queued = true;
+	atomic_fetch_or(&stream->queue.work, work);
+	if (!stream->queue.queued && !atomic_load(&lane->failed)) {
+		stream->queue.queued = true;
 		append(lane, stream);
 	}
 	shunt_lock_leave(&lane->queue_lock);
@@ -27,10 +27,10 @@ void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, ui
 void shunt_lane_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
 {
 	shunt_lock_take(&lane->queue_lock);
-	atomic_fetch_or(&stream->lane_work, work);
-	if (!stream->queued && !atomic_load(&lane->failed)) {
-		stream->queued = true;
-		stream->next_in_lane = lane->held;
+	atomic_fetch_or(&stream->queue.work, work);
+	if (!stream->queue.queued && !atomic_load(&lane->failed)) {
+		stream->queue.queued = true;
+		stream->queue.next = lane->held;
 		lane->held = stream;
 		atomic_fetch_add(&lane->holding, 1);
 	}
@@ -43,7 +43,7 @@ void shunt_lane_requeue(struct shunt_lane *lane)
 
 	shunt_lock_take(&lane->queue_lock);
 	for (stream = lane->held; stream; stream = next) {
-		next = stream->next_in_lane;
+		next = stream->queue.next;
 		append(lane, stream);
 	}
 	lane->held = NULL;
@@ -58,12 +58,12 @@ struct shunt_stream *shunt_lane_dequeue(struct shunt_lane *lane, uint32_t *work)
 	shunt_lock_take(&lane->queue_lock);
 	stream = lane->first;
 	if (stream) {
-		lane->first = stream->next_in_lane;
+		lane->first = stream->queue.next;
 		if (!lane->first)
 			lane->last = NULL;
-		stream->queued = false;
+		stream->queue.queued = false;
 		atomic_fetch_sub(&lane->waiting, 1);
-		*work = atomic_exchange(&stream->lane_work, 0);
+		*work = atomic_exchange(&stream->queue.work, 0);
 	}
 	shunt_lock_leave(&lane->queue_lock);
 	return stream;
@@ -72,10 +72,10 @@ struct shunt_stream *shunt_lane_dequeue(struct shunt_lane *lane, uint32_t *work)
 void shunt_lane_abandon(struct shunt_lane *lane)
 {
 	shunt_lock_take(&lane->queue_lock);
-	for (; lane->first; lane->first = lane->first->next_in_lane)
-		lane->first->queued = false;
-	for (; lane->held; lane->held = lane->held->next_in_lane)
-		lane->held->queued = false;
+	for (; lane->first; lane->first = lane->first->queue.next)
+		lane->first->queue.queued = false;
+	for (; lane->held; lane->held = lane->held->queue.next)
+		lane->held->queue.queued = false;
 	lane->last = NULL;
 	atomic_store(&lane->waiting, 0);
 	atomic_store(&lane->holding, 0);

@@ -7,24 +7,24 @@
 void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t offer = atomic_load_explicit(&tx->offer, memory_order_acquire), used = offer;
+	uint64_t offer = atomic_load_explicit(&tx->ring.offer, memory_order_acquire), used = offer;
 	uint64_t at = atomic_load_explicit(&tx->posted, memory_order_relaxed);
 
-	atomic_store(&tx->turning, true);
+	atomic_store(&tx->ring.turning, true);
 	if (shunt_chain_control(lane->chain, stream, SHUNT_IMM_RING_FROM, 0, at) &&
 	    shunt_chain_flush(lane->chain)) {
-		tx->old_address = tx->ring_address;
-		tx->old_bytes = tx->ring_bytes;
-		tx->old_rkey = tx->ring_rkey;
-		tx->ring_address = lane->link->peer_arena + shunt_ring_offset(offer);
-		tx->ring_bytes = (uint32_t)shunt_ring_bytes(offer);	/* sound: inbound.c */
-		tx->ring_rkey = shunt_ring_rkey(offer);
-		tx->ring_from = at;
-		tx->grow_asked = false;
-		atomic_store(&tx->most, 0);
-		atomic_compare_exchange_strong(&tx->offer, &used, 0);
+		tx->ring.old_address = tx->ring.address;
+		tx->ring.old_bytes = tx->ring.bytes;
+		tx->ring.old_rkey = tx->ring.rkey;
+		tx->ring.address = lane->link->peer_arena + shunt_ring_offset(offer);
+		tx->ring.bytes = (uint32_t)shunt_ring_bytes(offer);	/* sound: inbound.c */
+		tx->ring.rkey = shunt_ring_rkey(offer);
+		tx->ring.from = at;
+		tx->ring.grow_asked = false;
+		atomic_store(&tx->overflow.most, 0);
+		atomic_compare_exchange_strong(&tx->ring.offer, &used, 0);
 	}
-	atomic_store(&tx->turning, false);
+	atomic_store(&tx->ring.turning, false);
 }
 
 static const struct {
@@ -69,7 +69,7 @@ static uint64_t control_value(struct shunt_stream *stream, enum shunt_imm type)
 	case SHUNT_IMM_SWITCHED:
 		return atomic_load(&stream->rx.switched);
 	case SHUNT_IMM_RING:
-		return atomic_load(&stream->rx.offered);
+		return atomic_load(&stream->rx.ring.offered);
 	default:
 		return 0;
 	}
@@ -132,7 +132,7 @@ static bool serve_data(struct shunt_lane *lane, struct shunt_stream *stream, uin
 			drop_rest(stream, *work);
 			break;
 		}
-		if (atomic_load(&tx->offer))
+		if (atomic_load(&tx->ring.offer))
 			shunt_lane_take_offer(lane, stream);
 		if (!shunt_tx_room(tx, atomic_load(&tx->posted))) {
 			lane->hooks->stuck(stream);
@@ -168,7 +168,7 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, u
 	/* Queued again since it was served: what `posted` and `releases` say is true only after the doorbell. */
 	if (shunt_chain_has(chain, stream) && !shunt_chain_flush(chain))
 		goto stalled;
-	released = stream->let_go;
+	released = stream->queue.let_go;
 	if (__builtin_expect(work & SHUNT_WORK_DONE, 0)) {
 		if (lane->hooks->done(stream))
 			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);

@@ -123,7 +123,7 @@ void shunt_lane_trace_write(struct shunt_lane *lane, struct shunt_stream *stream
 	uint64_t posted = atomic_load_explicit(&stream->tx.posted, memory_order_relaxed);
 	struct shunt_pending pending = { 0 };
 
-	while (shunt_pendings_take(stream->tx.pendings, upto, &pending)) {
+	while (shunt_pendings_take(stream->tx.trace.pendings, upto, &pending)) {
 		enum shunt_trace_count what = SHUNT_TRACE_ABANDONED; /* TCP has carried its end */
 
 		if (pending.end > posted)

@@ -13,13 +13,13 @@
 static uint64_t place(const struct shunt_tx *tx, uint64_t from, uint64_t to, uint32_t *bytes,
 		      uint32_t *rkey)
 {
-	bool old = from < tx->ring_from && tx->old_bytes;
-	uint32_t size = old ? tx->old_bytes : tx->ring_bytes, at = (uint32_t)(from & (size - 1));
-	uint64_t end = old && tx->ring_from < to ? tx->ring_from : to;
+	bool old = from < tx->ring.from && tx->ring.old_bytes;
+	uint32_t size = old ? tx->ring.old_bytes : tx->ring.bytes, at = (uint32_t)(from & (size - 1));
+	uint64_t end = old && tx->ring.from < to ? tx->ring.from : to;
 
 	*bytes = size - at < end - from ? size - at : (uint32_t)(end - from);
-	*rkey = old ? tx->old_rkey : tx->ring_rkey;
-	return (old ? tx->old_address : tx->ring_address) + at;
+	*rkey = old ? tx->ring.old_rkey : tx->ring.rkey;
+	return (old ? tx->ring.old_address : tx->ring.address) + at;
 }
 
 /* A peer that does not answer keeps this thread once, and no other time. */

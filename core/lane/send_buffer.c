@@ -355,7 +355,7 @@ int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
 		return result;
 	while (!make_buffer(stream, &wide, size)) {
 		size /= 2;
-		atomic_store(&tx->most, size);
+		atomic_store(&tx->overflow.most, size);
 		if (size <= tx->stage.size)
 			return 0;
 		if (size < SHUNT_SEND_BUFFER_BYTES)

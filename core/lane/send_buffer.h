@@ -22,7 +22,7 @@ bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart);
 /* It holds `bytes`, or as much as it ever will. tx.lock held. */
 bool shunt_send_buffer_is_wide(struct shunt_stream *stream, uint64_t bytes);
 /*
- * Makes the stage hold at least `bytes`, or as many as there is memory for; tx.most follows that. 0; -ENOMEM: no
+ * Makes the stage hold at least `bytes`, or as many as there is memory for; tx.overflow.most follows that. 0; -ENOMEM: no
  * memory; -EBUSY: the device still needs bytes of the former one. tx.lock and lane.lock held.
  */
 int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes);

@@ -39,9 +39,9 @@ int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struc
 		stream->id = id;
 		stream->control = (struct shunt_control *)link->arena_base + id;
 		memset(stream->control, 0, sizeof(*stream->control));
-		rx->link_ring = rx->ring = link->arena_base + offset;
-		rx->ring_bytes = rx->link_bytes = bytes;
-		rx->link_end = 0;
+		rx->link.ring = rx->ring.at = link->arena_base + offset;
+		rx->ring.bytes = rx->link.bytes = bytes;
+		rx->link.end = 0;
 		__atomic_store_n(&link->table[id], stream, __ATOMIC_RELEASE);
 		link->seated++;
 		link->unused_since = 0;
@@ -77,11 +77,11 @@ struct shunt_stream *shunt_seats_hold(struct shunt_link *link, uint32_t id)
 void shunt_seats_leave(struct shunt_link *link, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint32_t next = atomic_exchange(&rx->next_bytes, 0);
+	uint32_t next = atomic_exchange(&rx->ring.next_bytes, 0);
 
 	if (next)
-		shunt_link_give_ring(link, rx->next_ring, next);
-	shunt_link_give_ring(link, rx->ring, rx->ring_bytes);
+		shunt_link_give_ring(link, rx->ring.next, next);
+	shunt_link_give_ring(link, rx->ring.at, rx->ring.bytes);
 	shunt_lock_take(&link->engine->group.lock);
 	__atomic_store_n(&link->table[stream->id], NULL, __ATOMIC_RELEASE);
 	link->seated--;

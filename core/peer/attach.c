@@ -39,8 +39,8 @@ static bool kernel_agrees(struct shunt_engine *engine, struct shunt_stream *stre
 		return true;
 	written = info.tcpi_bytes_acked + unsent[0] - (stream->role == SHUNT_CONNECTOR);
 	read = info.tcpi_bytes_received - unread[0];
-	return (unsent[0] != unsent[1] || written == stream->tx.bytes.tcp + stream->tx.resent) &&
-	       (unread[0] != unread[1] || read == stream->rx.bytes.tcp + stream->rx.aside);
+	return (unsent[0] != unsent[1] || written == stream->tx.bytes.tcp + stream->tx.backlog.written) &&
+	       (unread[0] != unread[1] || read == stream->rx.bytes.tcp + stream->rx.proof.aside);
 }
 
 /* Both locks held, seat taken. */
@@ -50,9 +50,9 @@ static void attach_begin(struct shunt_engine *engine, struct shunt_stream *strea
 	struct shunt_tx *tx = &stream->tx;
 
 	stream->peer_id = peer->stream;
-	tx->ring_address = stream->link->peer_arena + peer->ring_offset;
-	tx->ring_bytes = peer->ring_bytes;
-	tx->ring_rkey = peer->rkey;
+	tx->ring.address = stream->link->peer_arena + peer->ring_offset;
+	tx->ring.bytes = peer->ring_bytes;
+	tx->ring.rkey = peer->rkey;
 	tx->flip_at = SHUNT_NEVER;
 	shunt_send_buffer_begin(stream);
 	shunt_mock_begin(stream);
@@ -78,7 +78,7 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 		result = -ENOTCONN;	/* the kernel knows how to refuse what still comes */
 	if (shunt_end_has(&stream->end, SHUNT_END_TOLD))
 		result = -ENOTCONN;	/* and has told how it ended, which a link would tell again */
-	if (stream->shared)
+	if (stream->sharing.lost)
 		result = -EBUSY;	/* a fork's child may be using it by now */
 	if (!result && !kernel_agrees(engine, stream))
 		result = -EBUSY;
@@ -106,7 +106,7 @@ void shunt_attach_allow(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&stream->tx.lock);
 	atomic_store(&stream->agreed, true);
 	shunt_proof_say(stream);
-	if (atomic_load(&stream->retiring) == SHUNT_STAYING && atomic_load(&stream->asked) == SHUNT_NOT_ASKED) {
+	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING && atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED) {
 		atomic_store(&stream->tx.want_link, true);
 		shunt_track_choose(engine, stream);
 	}

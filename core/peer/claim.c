@@ -37,16 +37,16 @@
 static void begin_claim(struct shunt_stream *stream)
 {
 	shunt_streams_hold(stream);
-	stream->claimed = true;
-	stream->claim_begun = shunt_slow_begin(stream->engine);
+	stream->claim.under_way = true;
+	stream->claim.begun = shunt_slow_begin(stream->engine);
 }
 
 static void end_claim(struct shunt_stream *stream)
 {
-	if (!stream->claimed)
+	if (!stream->claim.under_way)
 		return;
-	stream->claimed = false;
-	shunt_slow_stream(stream, SHUNT_STEP_CLAIM, stream->claim_begun,
+	stream->claim.under_way = false;
+	shunt_slow_stream(stream, SHUNT_STEP_CLAIM, stream->claim.begun,
 			  stream->link ? stream->link->peer_pid : 0);
 	shunt_streams_unhold(stream);
 }
@@ -161,7 +161,7 @@ void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream)
 		send_claim(link, stream);
 		return;
 	}
-	stream->next_offer = link->waiting;
+	stream->claim.next_offer = link->waiting;
 	link->waiting = stream;
 }
 
@@ -274,7 +274,7 @@ static void claim_here(struct shunt_service *service, struct shunt_stream *strea
 static void put_off(struct shunt_stream *stream)
 {
 	shunt_decision_step(stream, "leads to another host: claimed once it has lasted");
-	stream->claimed = false;
+	stream->claim.under_way = false;
 	shunt_offer_later(stream);
 	shunt_streams_unhold(stream);
 }
@@ -324,7 +324,7 @@ void shunt_claim_link_met(struct shunt_link *link)
 	struct shunt_stream *stream;
 
 	while ((stream = link->waiting) != NULL) {
-		link->waiting = stream->next_offer;
+		link->waiting = stream->claim.next_offer;
 		shunt_claim_on(link, stream);
 	}
 }
@@ -336,14 +336,14 @@ void shunt_claim_link_up(struct shunt_link *link)
 	if (!shunt_reconnect_tried(link))
 		return;
 	while ((stream = link->waiting) != NULL) {
-		link->waiting = stream->next_offer;
+		link->waiting = stream->claim.next_offer;
 		send_claim(link, stream);
 	}
 }
 
 static void wait_connected(struct shunt_service *service, struct shunt_stream *stream)
 {
-	stream->next_offer = service->connecting;
+	stream->claim.next_offer = service->connecting;
 	service->connecting = stream;
 }
 
@@ -383,7 +383,7 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 	struct shunt_message answer = { .type = SHUNT_MSG_CONFIRM, .stream = place->stream };
 	struct shunt_engine *engine = link->engine;
 
-	if (!link->initiator || !shunt_link_place_is_sound(link, place) || !stream->claimed ||
+	if (!link->initiator || !shunt_link_place_is_sound(link, place) || !stream->claim.under_way ||
 	    place->lane != stream->lane->number || message->accept.tcp > 1) {
 		shunt_link_distrust(link, "an acceptance out of turn");
 		return;
@@ -411,11 +411,11 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 /* Whom we asked has ended; the connection may be another process's that accepts there, too. Once. */
 static void claim_again(struct shunt_link *link, struct shunt_stream *stream)
 {
-	if (stream->asked_twice || link->channel.kind != SHUNT_CHANNEL_UNIX || atomic_load(&link->distrusted)) {
+	if (stream->claim.asked_twice || link->channel.kind != SHUNT_CHANNEL_UNIX || atomic_load(&link->distrusted)) {
 		shunt_claim_stays(link->engine, stream, SHUNT_REASON_BROKE);
 		return;
 	}
-	stream->asked_twice = true;
+	stream->claim.asked_twice = true;
 	shunt_streams_vacate(stream);
 	wait_connected(link->engine->service, stream);
 }
@@ -439,11 +439,11 @@ void shunt_claim_link_down(struct shunt_link *link)
 	shunt_possession_link_down(link, reason);
 	shunt_claim_settled(link, NULL);	/* nothing will arrive any more */
 	while ((stream = link->waiting) != NULL) {
-		link->waiting = stream->next_offer;
+		link->waiting = stream->claim.next_offer;
 		shunt_claim_fails(service, stream, reason);
 	}
 	shunt_seats_each(link, stream)
-		if (stream->claimed)
+		if (stream->claim.under_way)
 			claim_again(link, stream);
 }
 
@@ -453,7 +453,7 @@ static void retry_connecting(struct shunt_service *service)
 
 	service->connecting = NULL;
 	while (stream) {
-		struct shunt_stream *next = stream->next_offer;
+		struct shunt_stream *next = stream->claim.next_offer;
 
 		offer_connector(service, stream);
 		stream = next;

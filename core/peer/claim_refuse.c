@@ -8,7 +8,7 @@
 /* All messages that the acceptor sent before it knew have been heard: the channel may be faster than the lane. */
 static void let_claim_go(struct shunt_link *link, struct shunt_stream *stream)
 {
-	stream->claimed = true;
+	stream->claim.under_way = true;
 	shunt_claim_stays(link->engine, stream, SHUNT_REASON_NOT_HAD);
 }
 
@@ -28,12 +28,12 @@ void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane)
 
 	while ((stream = *p) != NULL) {
 		if (lane && (stream->lane != lane ||
-			     (link->initiator && !shunt_lane_heard(stream->lane, stream->named_until)))) {
-			p = &stream->next_offer;
+			     (link->initiator && !shunt_lane_heard(stream->lane, stream->claim.named_until)))) {
+			p = &stream->claim.next_offer;
 			continue;
 		}
-		*p = stream->next_offer;
-		atomic_store(&stream->leaving, false);
+		*p = stream->claim.next_offer;
+		atomic_store(&stream->claim.leaving, false);
 		if (link->initiator)
 			let_claim_go(link, stream);
 		else
@@ -45,7 +45,7 @@ void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane)
 static void await_settled(struct shunt_link *link, struct shunt_stream *stream)
 {
 	shunt_streams_hold(stream);	/* it may be closed, and another's as soon as its seat is free */
-	stream->next_offer = link->refused;
+	stream->claim.next_offer = link->refused;
 	link->refused = stream;
 	if (link->initiator || shunt_lane_settled(stream->lane))
 		shunt_claim_settled(link, stream->lane);
@@ -59,11 +59,11 @@ static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 {
 	bool done;
 
-	if (atomic_exchange(&stream->leaving, true))
+	if (atomic_exchange(&stream->claim.leaving, true))
 		return false;
 	done = !atomic_load(&stream->released) && shunt_attach_revert(link->engine, stream);
 	if (!done)
-		atomic_store(&stream->leaving, false);
+		atomic_store(&stream->claim.leaving, false);
 	return done;
 }
 
@@ -79,12 +79,12 @@ static enum shunt_reason reason_told(const struct shunt_link *link,
 
 void shunt_claim_refused(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent, uint32_t why)
 {
-	if (link->initiator && stream->claimed) {
-		if (!stream->line)
+	if (link->initiator && stream->claim.under_way) {
+		if (!stream->claim.line)
 			shunt_streams_because(link->engine, stream, reason_told(link, stream, why));
 		shunt_group_poll_fully(link->engine);
-		stream->claimed = false;	/* that is answered; the hold goes with the seat */
-		stream->named_until = sent;
+		stream->claim.under_way = false;	/* that is answered; the hold goes with the seat */
+		stream->claim.named_until = sent;
 		await_settled(link, stream);
 	} else if (link->initiator) {
 		shunt_link_distrust(link, "a refusal out of turn");

@@ -15,7 +15,7 @@ void shunt_claim_task_offers(struct shunt_task *task)
 	struct shunt_stream *stream = atomic_load(&service->leaving) ? NULL : shunt_offer_take(service), *next;
 
 	for (; stream; stream = next) {
-		next = stream->next_inbox;
+		next = stream->claim.next_inbox;
 		shunt_claim_offer(service, stream);
 	}
 }

@@ -56,8 +56,8 @@ static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r
 
 static int untell(struct shunt_stream *stream, void *rendezvous)
 {
-	if (stream->told && stream->rendezvous == rendezvous) {
-		stream->told = false;
+	if (stream->claim.owner_told && stream->rendezvous == rendezvous) {
+		stream->claim.owner_told = false;
 		atomic_store(&stream->used, false);
 	}
 	return 0;
@@ -279,6 +279,6 @@ void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stre
 	have.gate = service->engine->link_hooks->gate(service, &stream->tuple);
 	if (shunt_listener_message_send(service->engine, r->owner_fd, &have))
 		return;
-	stream->told = true;
+	stream->claim.owner_told = true;
 	atomic_fetch_add(&service->engine->haves, 1);
 }

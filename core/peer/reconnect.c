@@ -35,15 +35,15 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	    shunt_fork_slots_held(stream) || stream->orphan || stream->dissolving ||
 	    shunt_end_has(&stream->end, ENDS) || shunt_end_error(&stream->end) ||
 	    shunt_end_at(&stream->end) != SHUNT_NEVER || atomic_load(&stream->released) ||
-	    atomic_load(&stream->releases) || atomic_load(&stream->retiring) != SHUNT_STAYING ||
-	    atomic_load(&stream->asked) != SHUNT_NOT_ASKED)
+	    atomic_load(&stream->releases) || atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
+	    atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED)
 		return NEVER;
 	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD || atomic_load(&tx->halted) ||
 	    tx->track != SHUNT_TCP || rx->track != SHUNT_TCP ||
 	    atomic_load(&rx->boundary) != SHUNT_NEVER || atomic_load(&rx->second) != SHUNT_NEVER ||
-	    atomic_load(&rx->proof) == SHUNT_EXPECTED || atomic_load(&rx->proof_fd) >= 0 ||
-	    tx->resend || stream->resend_fd >= 0 || tx->lingers || tx->pin ||
-	    atomic_load(&tx->pinned_wr) || stream->retire_fd >= 0 || stream->claimed)
+	    atomic_load(&rx->proof.state) == SHUNT_EXPECTED || atomic_load(&rx->proof.fd) >= 0 ||
+	    tx->backlog.bytes || stream->tx.backlog.fd >= 0 || tx->fin_later.due || tx->pin ||
+	    atomic_load(&tx->pinned_wr) || stream->handing.fd >= 0 || stream->claim.under_way)
 		return BUSY;
 	return READY;
 }
@@ -63,7 +63,7 @@ static enum readiness stream_let_go(struct shunt_engine *engine, struct shunt_st
 		atomic_store(&stream->state, SHUNT_CANDIDATE);
 	}
 	if (readiness == NEVER)
-		stream->line = 0;
+		stream->claim.line = 0;
 	shunt_lock_leave(&stream->tx.lock);
 	if (readiness == READY)
 		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
@@ -101,7 +101,7 @@ static bool is_of(struct shunt_stream *stream, void *arg)
 	const struct search *search = arg;
 	uint8_t state = atomic_load(&stream->state);
 
-	return stream->line == search->line && stream->fd >= 0 && stream->link != search->except &&
+	return stream->claim.line == search->line && stream->fd >= 0 && stream->link != search->except &&
 	       (state == SHUNT_LINKED || state == SHUNT_CANDIDATE) &&
 	       (!search->peer || (stream->tuple_known && shunt_tuple_reversed(&stream->tuple, search->peer)));
 }
@@ -124,7 +124,7 @@ static void name_streams(struct shunt_link *link)
 	struct shunt_stream *stream;
 
 	shunt_seats_each(link, stream)
-		stream->line = link->line.number;
+		stream->claim.line = link->line.number;
 }
 
 /* The longer, the sooner the link has died; anew once it has lasted. */
@@ -272,24 +272,24 @@ bool shunt_reconnect_tried(struct shunt_link *link)
 bool shunt_reconnect_later(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
-	uint64_t wait = engine->config.return_ms * 1000000 << stream->return_tries;
+	uint64_t wait = engine->config.return_ms * 1000000 << stream->claim.return_tries;
 
-	if (!stream->line || atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->fd < 0)
+	if (!stream->claim.line || atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->fd < 0)
 		return false;
-	stream->return_at = shunt_now(engine) + wait;
-	if (stream->return_tries < TRIES)
-		stream->return_tries++;
+	stream->claim.return_at = shunt_now(engine) + wait;
+	if (stream->claim.return_tries < TRIES)
+		stream->claim.return_tries++;
 	for (struct shunt_link *link = engine->service->links; link; link = link->next)
-		if (link->line.number == stream->line && link->bring_at > stream->return_at)
-			link->bring_at = stream->return_at;
+		if (link->line.number == stream->claim.line && link->bring_at > stream->claim.return_at)
+			link->bring_at = stream->claim.return_at;
 	return true;
 }
 
 void shunt_reconnect_done(struct shunt_stream *stream)
 {
-	if (stream->line)
+	if (stream->claim.line)
 		atomic_fetch_add(&stream->engine->returns, 1);
-	stream->return_tries = 0;
+	stream->claim.return_tries = 0;
 }
 
 void shunt_reconnect_claimed(struct shunt_link *link, const struct shunt_tuple *peer)
@@ -306,7 +306,7 @@ void shunt_reconnect_claimed(struct shunt_link *link, const struct shunt_tuple *
 /* Claims it on the link if it is ready. */
 static void bring(struct shunt_link *link, struct shunt_stream *stream, uint64_t now)
 {
-	if (stream->claimed || stream->return_at > now)
+	if (stream->claim.under_way || stream->claim.return_at > now)
 		return;
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
 	    stream_let_go(link->engine, stream) != READY)

@@ -58,7 +58,7 @@ static struct shunt_link *come(const struct shunt_link *from, const struct shunt
 static bool is_sound(const struct shunt_link *link, const struct shunt_stream *stream,
 		     const struct shunt_onward *onward)
 {
-	return link->initiator && stream->claimed &&
+	return link->initiator && stream->claim.under_way &&
 	       (link->channel.kind == SHUNT_CHANNEL_TCP) == (onward->gate != 0);
 }
 
@@ -75,11 +75,11 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 		return;
 	}
 	shunt_group_poll_fully(engine);
-	if (stream->redirected) {
+	if (stream->claim.redirected) {
 		shunt_claim_stays(engine, stream, SHUNT_REASON_REDIRECTED_TWICE);
 		return;
 	}
-	stream->redirected = true;
+	stream->claim.redirected = true;
 	if (link->channel.abroad)
 		shunt_rendezvous_process_abroad(&onward->process, &name);
 	else

@@ -99,7 +99,7 @@ static void inquiry_finish(struct inquiry *inquiry, int status, const uint8_t *g
 	if (!status)
 		link = heed(inquiry, given, bytes, route, &reason);
 	while ((stream = inquiry->streams) != NULL) {
-		inquiry->streams = stream->next_offer;
+		inquiry->streams = stream->claim.next_offer;
 		shunt_decision_step(stream, "the peer's host has answered (error %d)", -status);
 		if (link && atomic_load(&link->state) != SHUNT_LINK_DEAD)
 			shunt_claim_on(link, stream);
@@ -258,7 +258,7 @@ bool shunt_remote_ask(struct shunt_remote *remote, struct shunt_stream *stream)
 	if (!inquiry)
 		return false;
 	shunt_decision_step(stream, "the peer's host is asked");
-	stream->next_offer = inquiry->streams;
+	stream->claim.next_offer = inquiry->streams;
 	inquiry->streams = stream;
 	return true;
 }
@@ -271,7 +271,7 @@ void shunt_remote_drop(struct shunt_remote *remote, enum shunt_reason reason)
 	while ((inquiry = remote->inquiries) != NULL) {
 		remote->inquiries = inquiry->next;
 		while (reason && (stream = inquiry->streams) != NULL) {
-			inquiry->streams = stream->next_offer;
+			inquiry->streams = stream->claim.next_offer;
 			shunt_claim_stays(remote->service->engine, stream, reason);
 		}
 		if (inquiry->directory.fd >= 0) /* a child's loop has never known it */

@@ -136,7 +136,7 @@ bool shunt_verdict_leaves(struct shunt_stream *stream)
 	struct shunt_verdict *verdict = stream->engine->verdict;
 	const struct shunt_rule *rule;
 
-	if (!verdict || stream->line || !learn_tuple(stream))
+	if (!verdict || stream->claim.line || !learn_tuple(stream))
 		return false;
 	rule = find_rule(verdict, &stream->tuple);
 	if (!rule)

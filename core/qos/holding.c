@@ -44,7 +44,7 @@ static uint64_t withhold(struct shunt_link *link)
 	{
 		atomic_store(&stream->rx.withheld, SHUNT_WITHHELD);
 		room += TWICE *
-			((uint64_t)stream->rx.link_bytes + atomic_load(&stream->rx.next_bytes));
+			((uint64_t)stream->rx.link.bytes + atomic_load(&stream->rx.ring.next_bytes));
 	}
 	return room;
 }

@@ -70,7 +70,7 @@ static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
-	atomic_store(&stream->lane_work, 0);
+	atomic_store(&stream->queue.work, 0);
 }
 
 /* The offset up to which the link should have brought the stream to the peer. tx.lock held. */
@@ -79,7 +79,7 @@ static uint64_t sent_by_link(const struct shunt_stream *stream)
 	const struct shunt_tx *tx = &stream->tx;
 	bool given = tx->track == SHUNT_LINK || atomic_load(&tx->unpassed);
 
-	if (!given || atomic_load(&stream->asked) == SHUNT_GIVEN)
+	if (!given || atomic_load(&stream->handing.asked) == SHUNT_GIVEN)
 		return 0;
 	return tx->track == SHUNT_LINK ? atomic_load(&tx->staged) : atomic_load(&tx->handback_at);
 }
@@ -99,7 +99,7 @@ void shunt_failover_let_go(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if ((atomic_load(&tx->halted) && is_owed(stream)) || tx->resend || atomic_load(&tx->pin))
+	if ((atomic_load(&tx->halted) && is_owed(stream)) || tx->backlog.bytes || atomic_load(&tx->pin))
 		return;
 	shunt_deferred_fin_resume(stream);
 	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
@@ -197,7 +197,7 @@ static bool wants_again(struct shunt_stream *stream, uint64_t *offset, uint64_t 
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (atomic_load(&stream->asked) == SHUNT_GIVEN)
+	if (atomic_load(&stream->handing.asked) == SHUNT_GIVEN)
 		return false;	/* it has been TCP's since then */
 	/* Bytes that the link brought may have been dropped, or the HANDBACK. */
 	if (tx->track == SHUNT_TCP && unseen <= 1)
@@ -243,8 +243,8 @@ static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool
 
 static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
-		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
+	if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
+		atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
 	if (!shunt_zero_copy_fetched(stream))
 		shunt_zero_copy_tell(stream);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
@@ -258,7 +258,7 @@ static bool gone(struct shunt_link *link, struct shunt_stream *stream, uint64_t 
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	return !link->peer_retains && atomic_load(&rx->proof) == SHUNT_PROVEN &&
+	return !link->peer_retains && atomic_load(&rx->proof.state) == SHUNT_PROVEN &&
 	       atomic_load(&stream->state) == SHUNT_LINKED &&
 	       !shunt_end_has(&stream->end, SHUNT_END_RESET) && !atomic_load(&rx->retired) &&
 	       sent > atomic_load(&rx->tail);
@@ -280,7 +280,7 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 		result = resume(engine, stream, again, offset);
 	}
 	if (sound && !atomic_load(&stream->rx.retired) &&
-	    atomic_load(&stream->rx.proof) == SHUNT_PROVEN)
+	    atomic_load(&stream->rx.proof.state) == SHUNT_PROVEN)
 		stream->end.owed =
 			message->resume
 				.sent; /* may not come, if the peer is killed while it sends it again */

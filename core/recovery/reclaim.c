@@ -20,7 +20,7 @@ static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, str
 	struct shunt_rx *rx = &stream->rx;
 
 	return atomic_load(&stream->state) == SHUNT_LINKED && stream->link == link &&
-	       rx->ring_bytes > engine->config.ring_min && !rx->final &&
+	       rx->ring.bytes > engine->config.ring_min && !rx->final &&
 	       !atomic_load(&rx->retired) && !shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 	       shunt_end_at(&stream->end) == SHUNT_NEVER && !atomic_load(&stream->released);
 }
@@ -31,13 +31,13 @@ static bool is_quiet(struct shunt_engine *engine, struct shunt_stream *stream, u
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t tail = atomic_load(&rx->tail);
 
-	if (tail != rx->quiet_tail || tail != atomic_load(&rx->head) || atomic_load(&rx->next_bytes)) {
-		rx->quiet_tail = tail;
-		rx->quiet_since = now;
+	if (tail != rx->ring.quiet_tail || tail != atomic_load(&rx->head) || atomic_load(&rx->ring.next_bytes)) {
+		rx->ring.quiet_tail = tail;
+		rx->ring.quiet_since = now;
 		return false;
 	}
-	return now - rx->quiet_since >= engine->ring_quiet && rx->track == SHUNT_LINK &&
-	       atomic_load(&rx->boundary) == SHUNT_NEVER && atomic_load(&stream->retiring) == SHUNT_STAYING;
+	return now - rx->ring.quiet_since >= engine->ring_quiet && rx->track == SHUNT_LINK &&
+	       atomic_load(&rx->boundary) == SHUNT_NEVER && atomic_load(&stream->handing.retiring) == SHUNT_STAYING;
 }
 
 /* Our ring of the stream. True: to be looked at again. */
@@ -46,7 +46,7 @@ static bool look_at_ring(struct shunt_engine *engine, struct shunt_link *link, s
 {
 	bool again;
 
-	if (!atomic_load_explicit(&stream->rx.grown, memory_order_relaxed))
+	if (!atomic_load_explicit(&stream->rx.ring.grown, memory_order_relaxed))
 		return false;
 	if (!shunt_lock_try(&stream->rx.lock))
 		return true;	/* somebody reads */
@@ -62,10 +62,10 @@ static bool look_at_ring(struct shunt_engine *engine, struct shunt_link *link, s
 static bool look_at_offer(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t offer = atomic_load_explicit(&tx->offer, memory_order_relaxed);
+	uint64_t offer = atomic_load_explicit(&tx->ring.offer, memory_order_relaxed);
 	bool again = true;
 
-	if (!offer || shunt_ring_bytes(offer) >= tx->ring_bytes)
+	if (!offer || shunt_ring_bytes(offer) >= tx->ring.bytes)
 		return false;	/* who asked for a larger one will use it */
 	if (!shunt_lock_try(&tx->lock))
 		return true;

@@ -17,22 +17,22 @@ const char shunt_again_wrong[] = "bytes asked for again that cannot be missing";
 
 void shunt_again_free(struct shunt_tx *tx)
 {
-	if (tx->resend != tx->nonce)	/* between hosts, before there is a link to be sent again from */
-		free(tx->resend);
-	tx->resend = NULL;
+	if (tx->backlog.bytes != tx->proof.nonce)	/* between hosts, before there is a link to be sent again from */
+		free(tx->backlog.bytes);
+	tx->backlog.bytes = NULL;
 }
 
 uint8_t *shunt_again_add(struct shunt_tx *tx, size_t bytes)
 {
-	size_t before = tx->resend ? tx->resend_bytes : 0;
-	uint8_t *grown = realloc(tx->resend, before + bytes);
+	size_t before = tx->backlog.bytes ? tx->backlog.size : 0;
+	uint8_t *grown = realloc(tx->backlog.bytes, before + bytes);
 
 	if (!grown)
 		return NULL;
 	if (!before)
-		tx->resend_done = 0;
-	tx->resend_bytes = before + bytes;
-	tx->resend = grown;
+		tx->backlog.done = 0;
+	tx->backlog.size = before + bytes;
+	tx->backlog.bytes = grown;
 	return grown + before;
 }
 
@@ -98,16 +98,16 @@ static bool settle(struct shunt_engine *engine, struct shunt_lane *lane)
 static int measure(const struct shunt_stream *stream, uint64_t from, size_t *bytes)
 {
 	const struct shunt_tx *tx = &stream->tx;
-	uint64_t posted = atomic_load(&tx->posted), ring_from = atomic_load(&tx->ring_from);
+	uint64_t posted = atomic_load(&tx->posted), ring_from = atomic_load(&tx->ring.from);
 	uint64_t present = from > ring_from ? from : ring_from;	/* first in the present ring */
 
 	if (from < atomic_load(&tx->upgrade_at))	/* TCP has carried it */
 		return -ENODATA;
-	if (from > posted || from < atomic_load(&tx->consumed))
+	if (from > posted || from < atomic_load(&tx->ring.consumed))
 		return -EPROTO;
 	/* Of a direction that either end has reset, `posted` counts what was dropped and had no room. */
-	if (present - from > atomic_load(&tx->old_bytes) ||
-	    (posted > present && posted - present > atomic_load(&tx->ring_bytes)))
+	if (present - from > atomic_load(&tx->ring.old_bytes) ||
+	    (posted > present && posted - present > atomic_load(&tx->ring.bytes)))
 		return shunt_end_has(&stream->end, SHUNT_END_BROKEN) ? -ENODATA : -EPROTO;
 	*bytes = atomic_load(&tx->staged) - from;
 	return 0;
@@ -131,7 +131,7 @@ int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stre
 
 	if (result)
 		return result;
-	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && !tx->lingers && bytes)
+	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && !tx->fin_later.due && bytes)
 		return -ENODATA;
 	if (from < atomic_load(&tx->posted) && !settle(engine, stream->lane))
 		return -ENODATA;
@@ -140,13 +140,13 @@ int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stre
 		if (!room)
 			return -ENOMEM;
 		if (!copy(stream, room, from)) {
-			tx->resend_bytes -= bytes;
+			tx->backlog.size -= bytes;
 			return -ENODATA;
 		}
 	}
 	atomic_store(&tx->posted, atomic_load(&tx->staged));
 	/* A HANDBACK without the bytes before it, heard before our answer, would be out of turn. */
-	atomic_fetch_and(&stream->lane_work,
+	atomic_fetch_and(&stream->queue.work,
 			 ~(uint32_t)(SHUNT_WORK_DATA | SHUNT_WORK_UPGRADE | SHUNT_WORK_HANDBACK));
 	tx->track = SHUNT_TCP;
 	return 0;

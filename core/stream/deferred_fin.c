@@ -12,14 +12,14 @@ static void take_copy(struct shunt_stream *stream, int fd)
 {
 	int copy = shunt_own_fds_copy(stream->engine, fd);
 
-	atomic_store(&stream->tx.end_fd, copy < 0 ? -1 : copy);
+	atomic_store(&stream->tx.fin_later.fd, copy < 0 ? -1 : copy);
 }
 
 static void leave(struct shunt_stream *stream)
 {
-	shunt_own_fds_close(stream->engine, stream->tx.end_fd);
-	atomic_store(&stream->tx.end_fd, -1);
-	atomic_store(&stream->tx.lingers, false);
+	shunt_own_fds_close(stream->engine, stream->tx.fin_later.fd);
+	atomic_store(&stream->tx.fin_later.fd, -1);
+	atomic_store(&stream->tx.fin_later.due, false);
 }
 
 /* lane.lock held, or nobody posts any more, or there is no descriptor that a poster could end. */
@@ -37,22 +37,22 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !stream->lane->retains)
 		return false;
-	if (atomic_load(&tx->end_fd) >= 0)
+	if (atomic_load(&tx->fin_later.fd) >= 0)
 		return true;
 	/* Its bytes are the kernel's, or the end has been said before, or nobody wants to hear it. */
-	if (!atomic_load(&tx->lingers) &&
+	if (!atomic_load(&tx->fin_later.due) &&
 	    ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed) && !atomic_load(&tx->halted)) ||
 	     shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_RESET) ||
 	     atomic_load(&stream->released)))
 		return false;
 	take_copy(stream, fd);
-	if (tx->end_fd < 0 && closing) {
-		if (atomic_load(&tx->lingers))	/* it has been promised, and another process may keep the socket open */
+	if (tx->fin_later.fd < 0 && closing) {
+		if (atomic_load(&tx->fin_later.due))	/* it has been promised, and another process may keep the socket open */
 			end(stream, fd);
 		return false;
 	}
-	atomic_store(&tx->lingers, true);
-	if (tx->end_fd < 0)
+	atomic_store(&tx->fin_later.due, true);
+	if (tx->fin_later.fd < 0)
 		shunt_proof_later(stream->engine);
 	return true;
 }
@@ -62,9 +62,9 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_lock_take(&tx->lock);
-	if (atomic_load(&tx->lingers) && tx->end_fd < 0 && stream->fd >= 0) {
+	if (atomic_load(&tx->fin_later.due) && tx->fin_later.fd < 0 && stream->fd >= 0) {
 		take_copy(stream, stream->fd);
-		if (tx->end_fd < 0)
+		if (tx->fin_later.fd < 0)
 			shunt_proof_later(stream->engine);
 		else
 			shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
@@ -74,25 +74,25 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 
 int shunt_deferred_fin_fd(const struct shunt_stream *stream)
 {
-	return stream->fd >= 0 ? stream->fd : stream->tx.end_fd;
+	return stream->fd >= 0 ? stream->fd : stream->tx.fin_later.fd;
 }
 
 bool shunt_deferred_fin_look(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (__builtin_expect(!atomic_load(&tx->lingers), 1))
+	if (__builtin_expect(!atomic_load(&tx->fin_later.due), 1))
 		return false;
-	if (tx->end_fd < 0 || tx->resend || !tx->fin_wr ||
-	    atomic_load(&stream->lane->retired) < tx->fin_wr)
+	if (tx->fin_later.fd < 0 || tx->backlog.bytes || !tx->fin_later.wr ||
+	    atomic_load(&stream->lane->retired) < tx->fin_later.wr)
 		return true;
-	end(stream, tx->end_fd);
+	end(stream, tx->fin_later.fd);
 	return false;
 }
 
 void shunt_deferred_fin_written(struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->tx.lingers))
+	if (atomic_load(&stream->tx.fin_later.due))
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 }
 
@@ -100,19 +100,19 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (!atomic_load(&tx->lingers)) {
-		if (tx->resend && stream->fd >= 0)
+	if (!atomic_load(&tx->fin_later.due)) {
+		if (tx->backlog.bytes && stream->fd >= 0)
 			shunt_tcp_backlog_await(stream->engine, stream);
 		return;
 	}
-	if (!tx->resend || shunt_end_has(&stream->end, SHUNT_END_OWES_RESET)) {
-		end(stream, tx->end_fd >= 0 ? tx->end_fd : stream->fd);
+	if (!tx->backlog.bytes || shunt_end_has(&stream->end, SHUNT_END_OWES_RESET)) {
+		end(stream, tx->fin_later.fd >= 0 ? tx->fin_later.fd : stream->fd);
 		return;
 	}
-	tx->resend_fin = true;
-	if (!stream->awaited) {
-		stream->resend_fd = tx->end_fd;
-		atomic_store(&tx->end_fd, -1);
+	tx->backlog.fin = true;
+	if (!stream->tx.backlog.awaited) {
+		stream->tx.backlog.fd = tx->fin_later.fd;
+		atomic_store(&tx->fin_later.fd, -1);
 	}
 	leave(stream);
 	shunt_tcp_backlog_await(stream->engine, stream);
@@ -120,7 +120,7 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 
 void shunt_deferred_fin_dead(struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->tx.lingers) && shunt_loss_of_ours(stream))
+	if (atomic_load(&stream->tx.fin_later.due) && shunt_loss_of_ours(stream))
 		shunt_streams_reset_tcp(stream->engine, shunt_deferred_fin_fd(stream));
 	shunt_deferred_fin_resume(stream);
 }

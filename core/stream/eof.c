@@ -108,7 +108,7 @@ bool shunt_eof_counts(struct shunt_stream *stream)
 	     shunt_end_has(&stream->end, SHUNT_END_TOLD)) &&
 	    shunt_stream_tcp_closed(stream))
 		return true;
-	if (atomic_load(&stream->rx.proof) != SHUNT_PROVEN)
+	if (atomic_load(&stream->rx.proof.state) != SHUNT_PROVEN)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
 	if (!atomic_load(&stream->tx.halted) &&
 	    (stream->rx.final || (!atomic_load(&stream->agreed) && !stream->engine->config.soft_model[0])))

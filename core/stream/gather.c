@@ -21,11 +21,11 @@ static int end_gathering(struct shunt_stream *stream, void *arg)
 	struct shunt_tx *tx = &stream->tx;
 
 	(void)arg;
-	if (!atomic_load(&tx->gathering))
+	if (!atomic_load(&tx->gather.waits))
 		return 0;
-	if (shunt_now(engine) - atomic_load(&tx->gathered_at) >= GATHER_NS && shunt_lock_try(&tx->lock)) {
+	if (shunt_now(engine) - atomic_load(&tx->gather.since) >= GATHER_NS && shunt_lock_try(&tx->lock)) {
 		shunt_stream_push(stream);
-		atomic_store(&tx->gathering, false);
+		atomic_store(&tx->gather.waits, false);
 		shunt_lock_leave(&tx->lock);
 	} else {
 		shunt_task_at(&engine->service->tasks.gather, shunt_now(engine) + GATHER_LOOK);

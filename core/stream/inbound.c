@@ -19,7 +19,7 @@ static uint64_t ring_end(const struct shunt_rx *rx)
 {
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_acquire);
 
-	return (head > rx->link_from ? head : rx->link_from) + rx->link_bytes;
+	return (head > rx->link.from ? head : rx->link.from) + rx->link.bytes;
 }
 
 /* The program has shut down both directions: data is answered by a reset (TCPABORTONDATA). */
@@ -40,7 +40,7 @@ static inline void fetch_ahead(const struct shunt_engine *engine, const struct s
 	uint64_t most = shunt_config_live(&engine->config.prefetch);
 
 	for (uint64_t at = 0; at < bytes && at < most; at += LINE)
-		__builtin_prefetch(rx->link_ring + ((from + at) & (rx->link_bytes - 1)));
+		__builtin_prefetch(rx->link.ring + ((from + at) & (rx->link.bytes - 1)));
 }
 
 static const char *on_data(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t bytes)
@@ -48,13 +48,13 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t tail = atomic_load_explicit(&rx->tail, memory_order_relaxed) + bytes;
 
-	if (__builtin_expect(!rx->link_open, 0))
+	if (__builtin_expect(!rx->link.open, 0))
 		return "data for a direction that is on TCP";
 	if (__builtin_expect(shunt_end_has(&stream->end, SHUNT_END_SHUT_READ), 0))
 		refuse(engine, stream);
-	if (__builtin_expect(tail > rx->link_end, 0))
-		rx->link_end = ring_end(rx);	/* the reader writes `head` with each receive: a look at it is dear */
-	if (__builtin_expect(tail > rx->link_end, 0))
+	if (__builtin_expect(tail > rx->link.end, 0))
+		rx->link.end = ring_end(rx);	/* the reader writes `head` with each receive: a look at it is dear */
+	if (__builtin_expect(tail > rx->link.end, 0))
 		return "more data than the ring holds";
 	fetch_ahead(engine, rx, tail - bytes, bytes);
 	if (__builtin_expect(stream->lane->followed != NULL, 0) &&
@@ -71,14 +71,14 @@ static const char *on_round(struct shunt_engine *engine, struct shunt_stream *st
 	const struct shunt_rx *rx = &stream->rx;
 	uint64_t tail = atomic_load_explicit(&rx->tail, memory_order_relaxed);
 
-	return on_data(engine, stream, rx->link_open ? rx->link_bytes - (tail & (rx->link_bytes - 1)) + bytes : bytes);
+	return on_data(engine, stream, rx->link.open ? rx->link.bytes - (tail & (rx->link.bytes - 1)) + bytes : bytes);
 }
 
 /* The answer to a RETIRE may be waiting for this one. */
 static void count_announced(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	atomic_fetch_add(&stream->rx.announced, 1);
-	if (atomic_load(&stream->asked) == SHUNT_ASKED)
+	if (atomic_load(&stream->handing.asked) == SHUNT_ASKED)
 		shunt_loop_wake(&engine->loop);
 }
 
@@ -86,14 +86,14 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (atomic_load(&rx->proof) != SHUNT_PROVEN)
+	if (atomic_load(&rx->proof.state) != SHUNT_PROVEN)
 		return "an upgrade before its proof";
-	if (rx->link_open || atomic_load(&rx->boundary) != SHUNT_NEVER ||
+	if (rx->link.open || atomic_load(&rx->boundary) != SHUNT_NEVER ||
 	    at < atomic_load(&rx->head) || at < atomic_load(&rx->tail))
 		return "an upgrade out of turn";
-	rx->link_open = true;
-	rx->link_from = at;
-	rx->link_end = 0;
+	rx->link.open = true;
+	rx->link.from = at;
+	rx->link.end = 0;
 	atomic_store(&rx->tail, at);
 	atomic_store(&rx->boundary, at);
 	count_announced(engine, stream);
@@ -106,9 +106,9 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (!rx->link_open || atomic_load(&rx->second) != SHUNT_NEVER || at != atomic_load(&rx->tail))
+	if (!rx->link.open || atomic_load(&rx->second) != SHUNT_NEVER || at != atomic_load(&rx->tail))
 		return "a handback out of turn";
-	rx->link_open = false;
+	rx->link.open = false;
 	if (atomic_load(&rx->boundary) == SHUNT_NEVER)
 		atomic_store(&rx->boundary, at);
 	else
@@ -134,9 +134,9 @@ const char *shunt_inbound_credit(struct shunt_engine *engine, struct shunt_strea
 
 	if (upto > atomic_load_explicit(&tx->exposed, memory_order_acquire))
 		return "credit for bytes that were not sent";
-	if (upto <= atomic_load_explicit(&tx->consumed, memory_order_relaxed))
+	if (upto <= atomic_load_explicit(&tx->ring.consumed, memory_order_relaxed))
 		return NULL;	/* an earlier word that was overwritten before we looked */
-	atomic_store(&tx->consumed, upto);
+	atomic_store(&tx->ring.consumed, upto);
 	go_on(engine, stream);
 	if (shunt_tx_unstarve(tx))
 		shunt_group_notify(engine, stream, EPOLLOUT);
@@ -146,23 +146,23 @@ const char *shunt_inbound_credit(struct shunt_engine *engine, struct shunt_strea
 static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint64_t least = rx->link_open ? atomic_load(&rx->tail) : atomic_load(&rx->head),
-		 nonce_at = atomic_load(&rx->nonce_at);
+	uint64_t least = rx->link.open ? atomic_load(&rx->tail) : atomic_load(&rx->head),
+		 nonce_at = atomic_load(&rx->proof.at);
 
-	if (atomic_load(&rx->proof) == SHUNT_UNPROVEN || (nonce_at != SHUNT_NEVER && at < nonce_at))
+	if (atomic_load(&rx->proof.state) == SHUNT_UNPROVEN || (nonce_at != SHUNT_NEVER && at < nonce_at))
 		return "an end before its proof";
 	/* It has overtaken the answer to our RETIRE: what is missing, and the end again, come over TCP. */
-	if (rx->link_open && at > least && atomic_load(&stream->retiring) == SHUNT_RETIRING)
+	if (rx->link.open && at > least && atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
 		return NULL;
 	if (at == atomic_load(&stream->end.fin))
 		return NULL; /* the program has read TCP's end (shunt_eof_of_tcp) */
 	if (atomic_load(&stream->end.fin) != SHUNT_NEVER || at < least ||
-	    (rx->link_open && at != least))
+	    (rx->link.open && at != least))
 		return "an end of stream out of turn";
-	if (atomic_load(&rx->proof) != SHUNT_PROVEN)
+	if (atomic_load(&rx->proof.state) != SHUNT_PROVEN)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_EARLY_FIN, 0);
 	atomic_store(&stream->end.fin, at);
-	if (atomic_load(&rx->proof) != SHUNT_PROVEN)
+	if (atomic_load(&rx->proof.state) != SHUNT_PROVEN)
 		return NULL;
 	/* The kernel may be asked for more now: ready.c. */
 	shunt_group_notify(engine, stream,
@@ -173,7 +173,7 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 /* tcp_reset(): EPIPE for who has seen the other side's end, ECONNRESET for who has not. */
 void shunt_inbound_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->rx.proof) != SHUNT_PROVEN)
+	if (atomic_load(&stream->rx.proof.state) != SHUNT_PROVEN)
 		return;	/* the kernel says it, too */
 	shunt_end_learn(&stream->end, SHUNT_LEARN_RESET,
 			shunt_end_at(&stream->end) == SHUNT_NEVER ? ECONNRESET : EPIPE);
@@ -185,9 +185,9 @@ static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *str
 {
 	if (!shunt_link_ring_is_sound(stream->link, shunt_ring_offset(offer), shunt_ring_bytes(offer)))
 		return "a ring outside the arena";
-	if (atomic_load(&stream->tx.offer) && !atomic_load(&stream->tx.turning))
+	if (atomic_load(&stream->tx.ring.offer) && !atomic_load(&stream->tx.ring.turning))
 		return "a second ring before the first was used";
-	atomic_store(&stream->tx.offer, offer);
+	atomic_store(&stream->tx.ring.offer, offer);
 	go_on(engine, stream);
 	shunt_tx_unstarve(&stream->tx);
 	shunt_group_notify(engine, stream, EPOLLOUT);
@@ -197,15 +197,15 @@ static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *str
 static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint32_t bytes = atomic_load(&rx->next_bytes);
+	uint32_t bytes = atomic_load(&rx->ring.next_bytes);
 
-	if (!rx->link_open || !bytes || atomic_load(&rx->next_from) != SHUNT_NEVER ||
+	if (!rx->link.open || !bytes || atomic_load(&rx->next_from) != SHUNT_NEVER ||
 	    at != atomic_load(&rx->tail))
 		return "a ring change out of turn";
-	rx->link_from = at;
-	rx->link_end = 0;
-	rx->link_ring = rx->next_ring;	/* set before `next_bytes` */
-	rx->link_bytes = bytes;
+	rx->link.from = at;
+	rx->link.end = 0;
+	rx->link.ring = rx->ring.next;	/* set before `next_bytes` */
+	rx->link.bytes = bytes;
 	atomic_store(&rx->next_from, at);
 	shunt_settle_later(engine, stream);
 	return NULL;
@@ -216,7 +216,7 @@ static void on_blocked(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	atomic_store(&rx->sender_waits, true);
+	atomic_store(&rx->ring.sender_waits, true);
 	if (atomic_load(&rx->head) != atomic_load(&rx->tail))
 		return;
 	shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_CREDIT);
@@ -278,9 +278,9 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 	case SHUNT_IMM_RELEASE:
 		shunt_reset_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
 		atomic_store(&stream->released, true);
-		if (atomic_load(&stream->leaving))
+		if (atomic_load(&stream->claim.leaving))
 			return "a release behind a refusal";	/* who refuses was never there */
-		if (__builtin_expect(stream->tx.lingers, 0)) {	/* it may not have to wait any more */
+		if (__builtin_expect(stream->tx.fin_later.due, 0)) {	/* it may not have to wait any more */
 			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
 			shunt_roster_kick(engine, stream->lane);
 		}

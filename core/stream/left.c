@@ -15,8 +15,8 @@ const char *shunt_left_text(uint8_t left)
 
 void shunt_left_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_left why)
 {
-	stream->left = (uint8_t)why;
-	stream->left_times++;
+	stream->why.left = (uint8_t)why;
+	stream->why.left_times++;
 	atomic_fetch_add_explicit(&engine->left[why], 1, memory_order_relaxed);
 }
 
@@ -27,6 +27,6 @@ void shunt_left_choose(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_left_note(engine, stream,
 			held & SHUNT_HELD_MOCK ? SHUNT_LEFT_MOCK : held & SHUNT_HELD_PEER ? SHUNT_LEFT_PEER :
 			held & SHUNT_HELD_SLOW ? SHUNT_LEFT_SLOW :
-			atomic_load(&stream->asked) != SHUNT_NOT_ASKED ? SHUNT_LEFT_RETIRED :
+			atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED ? SHUNT_LEFT_RETIRED :
 			stream->tx.flip_at != SHUNT_NEVER ? SHUNT_LEFT_FLIP : SHUNT_LEFT_MEMORY);
 }

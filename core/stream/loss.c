@@ -53,7 +53,7 @@ bool shunt_loss_of_ours(struct shunt_stream *stream)
 	/* TCP has the rest: overflow.c. */
 	if (tx->track == SHUNT_TCP && handed > atomic_load(&tx->handback_at))
 		handed = atomic_load(&tx->handback_at);
-	if ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed)) || atomic_load(&stream->asked) == SHUNT_GIVEN)
+	if ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed)) || atomic_load(&stream->handing.asked) == SHUNT_GIVEN)
 		return false;
 	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
 		return atomic_load(&stream->lane->retired) < tx->last_wr;
@@ -72,13 +72,13 @@ bool shunt_loss_of_theirs(struct shunt_stream *stream)
 
 	if (atomic_load(&rx->retired))
 		return false;
-	if (atomic_load(&stream->link->distrusted) && rx->link_open &&
+	if (atomic_load(&stream->link->distrusted) && rx->link.open &&
 	    shunt_end_at(&stream->end) == SHUNT_NEVER)
 		return true;	/* what came behind the message that was not believed has been dropped */
-	if (atomic_load(&stream->link->distrusted) && atomic_load(&stream->retiring) == SHUNT_RETIRING)
+	if (atomic_load(&stream->link->distrusted) && atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
 		return true;	/* which of the two tracks has what is unread is not known */
 	if (!peers_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
-		return rx->link_open && shunt_end_at(&stream->end) == SHUNT_NEVER;
+		return rx->link.open && shunt_end_at(&stream->end) == SHUNT_NEVER;
 	return accepted > tail;
 }
 
@@ -130,15 +130,15 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
 		rx->final = true;
 		shunt_proof_withdraw(stream);
-		proven = atomic_load(&rx->proof) == SHUNT_PROVEN;	/* else the link has brought nothing */
+		proven = atomic_load(&rx->proof.state) == SHUNT_PROVEN;	/* else the link has brought nothing */
 		if (proven && atomic_load(&stream->link->distrusted) &&
 		    !atomic_load(&rx->retired) && shunt_end_at(&stream->end) == SHUNT_NEVER)
 			shunt_end_learn(&stream->end, SHUNT_LEARN_SUSPICION, 0);
 		if (!shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 		    (shunt_loss_of_ours(stream) || (proven && shunt_loss_of_theirs(stream))))
 			shunt_loss_end(engine, stream, stream->link->lost);
-		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
-			atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
+		if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
+			atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
 		if (rx->track == SHUNT_LINK)
 			atomic_store(&rx->boundary, atomic_load(&rx->tail));
 		if (tx->track == SHUNT_LINK && !atomic_load(&tx->halted))

@@ -83,7 +83,7 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 		return;
 	if (!atomic_load(&stream->touched))
 		atomic_store(&stream->touched, true);
-	if (stream->slot && !shunt_streams_ours(engine, stream))
+	if (stream->sharing.slot && !shunt_streams_ours(engine, stream))
 		return;
 	/* Not now: so it is looked at again when the program uses it the next time. */
 	if (elsewhere && (!atomic_load(atomic_load(&stream->rendezvous->wanted)) ||
@@ -108,7 +108,7 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	service = engine->service;
 	shunt_streams_hold(stream);
 	shunt_lock_take(&service->inbox_lock);
-	stream->next_inbox = service->offers;
+	stream->claim.next_inbox = service->offers;
 	service->offers = stream;
 	shunt_lock_leave(&service->inbox_lock);
 	shunt_loop_post(&engine->loop, &service->tasks.offer);
@@ -139,7 +139,7 @@ void shunt_offer_release(struct shunt_service *service)
 	struct shunt_stream *stream = shunt_offer_take(service), *next;
 
 	for (; stream; stream = next) {
-		next = stream->next_inbox;
+		next = stream->claim.next_inbox;
 		atomic_store(&stream->used, false);
 		shunt_streams_unhold(stream);
 	}

@@ -60,7 +60,7 @@ static uint64_t most_of(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t most = atomic_load(&tx->most), unsent, ring = atomic_load(&tx->ring_bytes);
+	uint64_t most = atomic_load(&tx->overflow.most), unsent, ring = atomic_load(&tx->ring.bytes);
 	int saved = errno;
 
 	if (most)
@@ -79,7 +79,7 @@ static uint64_t most_of(struct shunt_stream *stream)
 	if (stream->lane->fetches && most > shunt_arena_most(&stream->link->arena) / 2)
 		most = shunt_arena_most(&stream->link->arena) / 2;
 	most = most ? most : 1;
-	atomic_store(&tx->most, most);
+	atomic_store(&tx->overflow.most, most);
 	errno = saved;
 	return most;
 }
@@ -88,28 +88,28 @@ static uint64_t most_of(struct shunt_stream *stream)
 
 void shunt_overflow_begin(struct shunt_tx *tx)
 {
-	atomic_store_explicit(&tx->open_at, SHUNT_NEVER, memory_order_release);
-	atomic_store_explicit(&tx->promised, false, memory_order_release);
-	atomic_store_explicit(&tx->waits_since, 0, memory_order_release);
-	atomic_store_explicit(&tx->most, 0, memory_order_release);
+	atomic_store_explicit(&tx->overflow.open_at, SHUNT_NEVER, memory_order_release);
+	atomic_store_explicit(&tx->overflow.promised, false, memory_order_release);
+	atomic_store_explicit(&tx->overflow.waits_since, 0, memory_order_release);
+	atomic_store_explicit(&tx->overflow.most, 0, memory_order_release);
 }
 
 void shunt_overflow_open(struct shunt_tx *tx)
 {
-	atomic_store(&tx->open_at, atomic_load(&tx->consumed));
+	atomic_store(&tx->overflow.open_at, atomic_load(&tx->ring.consumed));
 }
 
 void shunt_overflow_note(struct shunt_stream *stream)
 {
 	struct shunt_service *service = stream->engine->service;
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t consumed = atomic_load(&tx->consumed);
+	uint64_t consumed = atomic_load(&tx->ring.consumed);
 
 	if (shunt_overflow_is_open(tx) ||
-	    (atomic_load(&tx->waits_since) && atomic_load(&tx->waits_at) == consumed))
+	    (atomic_load(&tx->overflow.waits_since) && atomic_load(&tx->overflow.waits_at) == consumed))
 		return;
-	atomic_store(&tx->waits_at, consumed);
-	atomic_store(&tx->waits_since, shunt_now(stream->engine));
+	atomic_store(&tx->overflow.waits_at, consumed);
+	atomic_store(&tx->overflow.waits_since, shunt_now(stream->engine));
 	if (service)
 		shunt_loop_remind(&stream->engine->loop, &service->tasks.overflow, 0);
 }
@@ -132,7 +132,7 @@ bool shunt_overflow_has_room(struct shunt_stream *stream)
 	most = most_of(stream);
 	if (shunt_send_buffer_used(stream) > (int64_t)(most - most / 3))
 		return false;
-	atomic_store(&tx->promised, true);
+	atomic_store(&tx->overflow.promised, true);
 	return true;
 }
 
@@ -187,7 +187,7 @@ size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, 
 
 void shunt_overflow_changed(struct shunt_stream *stream)
 {
-	atomic_store(&stream->tx.most, 0);
+	atomic_store(&stream->tx.overflow.most, 0);
 	if (shunt_tx_unstarve(&stream->tx))
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);
 }
@@ -204,14 +204,14 @@ static bool can_leave(struct shunt_stream *stream)
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || tx->track != SHUNT_LINK)
 		return false;
-	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) || tx->resend)
+	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) || tx->backlog.bytes)
 		return false;
 	if (shunt_lane_keeps(stream->lane) || stream->engine->config.soft_model[0])
 		return false;
 	if (atomic_load(&stream->released) || shunt_end_has(&stream->end, SHUNT_END_BROKEN) ||
 	    atomic_load(&tx->halted))
 		return false;
-	return shunt_overflow_is_pending(tx) && atomic_load(&stream->asked) == SHUNT_NOT_ASKED;
+	return shunt_overflow_is_pending(tx) && atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;
 }
 
 /*
@@ -221,7 +221,7 @@ static bool can_leave(struct shunt_stream *stream)
 static bool is_heard(const struct shunt_stream *stream)
 {
 	return !atomic_load(&stream->tx.unpassed) ||
-	       atomic_load(&stream->retiring) == SHUNT_RETIRED;
+	       atomic_load(&stream->handing.retiring) == SHUNT_RETIRED;
 }
 
 bool shunt_overflow_must_be_heard(struct shunt_stream *stream)
@@ -258,7 +258,7 @@ static bool hand_back(struct shunt_stream *stream)
 	/* The rest is TCP's: should the link die, its bytes end here. */
 	__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], at, __ATOMIC_RELEASE);
 	atomic_store(&tx->posted, staged);
-	atomic_fetch_and(&stream->lane_work, ~(uint32_t)SHUNT_WORK_DATA);
+	atomic_fetch_and(&stream->queue.work, ~(uint32_t)SHUNT_WORK_DATA);
 	atomic_store(&tx->handed, true);
 	tx->track = SHUNT_TCP;
 	tx->quick = false;
@@ -319,19 +319,19 @@ void shunt_overflow_leave(struct shunt_engine *engine)
 static bool is_stuck(struct shunt_stream *stream, void *arg)
 {
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t since = atomic_load(&tx->waits_since);
+	uint64_t since = atomic_load(&tx->overflow.waits_since);
 	struct look *look = arg;
 
 	if (!since)
 		return false;
 	if (look->now - since < PATIENCE &&
-	    atomic_load(&tx->waits_at) == atomic_load(&tx->consumed)) {
+	    atomic_load(&tx->overflow.waits_at) == atomic_load(&tx->ring.consumed)) {
 		look->again = true;
 		return false;
 	}
-	atomic_store(&tx->waits_since, 0);
+	atomic_store(&tx->overflow.waits_since, 0);
 	/* It reads: a sender that finds no room all the same says so again. */
-	return atomic_load(&tx->starved) && atomic_load(&tx->waits_at) == atomic_load(&tx->consumed);
+	return atomic_load(&tx->starved) && atomic_load(&tx->overflow.waits_at) == atomic_load(&tx->ring.consumed);
 }
 
 /*

@@ -38,14 +38,14 @@ static inline bool shunt_overflow_is_pending(const struct shunt_tx *tx)
 /* A send in time for what a program has been told of: once. The reader may have given credit since, too little for it. */
 static inline bool shunt_overflow_was_promised(struct shunt_tx *tx)
 {
-	return atomic_load_explicit(&tx->promised, memory_order_relaxed) &&
-	       atomic_exchange(&tx->promised, false);
+	return atomic_load_explicit(&tx->overflow.promised, memory_order_relaxed) &&
+	       atomic_exchange(&tx->overflow.promised, false);
 }
 
 /* The reader has given no credit since it was opened. */
 static inline bool shunt_overflow_is_open(const struct shunt_tx *tx)
 {
-	return atomic_load(&tx->open_at) == atomic_load(&tx->consumed);
+	return atomic_load(&tx->overflow.open_at) == atomic_load(&tx->ring.consumed);
 }
 
 /*

@@ -33,7 +33,7 @@ static void peek_kernel(struct shunt_engine *engine, int fd, struct shunt_iov *t
 size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream, struct shunt_iov *to, uint64_t at,
 		     int flags)
 {
-	struct shunt_rx *rx = &stream->rx, next = { .ring = rx->ring, .ring_bytes = rx->ring_bytes };
+	struct shunt_rx *rx = &stream->rx, next = { .ring = { .at = rx->ring.at, .bytes = rx->ring.bytes } };
 	uint64_t boundary = atomic_load(&rx->boundary), second = atomic_load(&rx->second), tail = atomic_load(&rx->tail);
 	bool link = rx->track == SHUNT_LINK, turns = atomic_load(&rx->next_from) == at;
 	uint64_t skip = link ? 0 : boundary - atomic_load(&rx->head), ends = link ? boundary : second;
@@ -43,8 +43,8 @@ size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *s
 		return 0;
 	for (int i = 0; i < 2 && to->left; i++) {	/* the rest of this ring, then the next one */
 		if (turns) {
-			next.ring = rx->next_ring;
-			next.ring_bytes = atomic_load(&rx->next_bytes);
+			next.ring.at = rx->ring.next;
+			next.ring.bytes = atomic_load(&rx->ring.next_bytes);
 		}
 		atomic_store(&next.tail, ends < tail ? ends : tail);
 		atomic_store(&next.next_from, turns ? SHUNT_NEVER : atomic_load(&rx->next_from));
@@ -63,7 +63,7 @@ size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *s
 /* Of so many bytes in the kernel's queue those that are the program's, if what is expected there is the nonce. */
 static uint64_t without_nonce(struct shunt_rx *rx, uint64_t tcp)
 {
-	uint64_t before = atomic_load(&rx->nonce_at) - atomic_load(&rx->head);
+	uint64_t before = atomic_load(&rx->proof.at) - atomic_load(&rx->head);
 
 	if (tcp <= before)	/* also where none is expected: SHUNT_NEVER */
 		return tcp;
@@ -101,7 +101,7 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	uint64_t bytes;
 	int tcp = 0;
 
-	if (stream->slot && !atomic_load(&stream->touched))
+	if (stream->sharing.slot && !atomic_load(&stream->touched))
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_fork_handover_ask(engine, fd, stream);
@@ -120,7 +120,7 @@ int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_strea
 	struct shunt_rx *rx = &stream->rx;
 	int mark = 0, result = 0;
 
-	if (stream->slot && !atomic_load(&stream->touched))
+	if (stream->sharing.slot && !atomic_load(&stream->touched))
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_fork_handover_ask(engine, fd, stream);

@@ -18,20 +18,20 @@ static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, 
 {
 	uint64_t end = atomic_load_explicit(&rx->tail, memory_order_acquire);
 	uint64_t next = atomic_load_explicit(&rx->next_from, memory_order_acquire);
-	size_t at = head & (rx->ring_bytes - 1);
+	size_t at = head & (rx->ring.bytes - 1);
 	size_t bytes, first;
 
 	if (next < end)
 		end = next;
 	bytes = end - head < to->left ? end - head : to->left;
-	first = bytes < rx->ring_bytes - at ? bytes : rx->ring_bytes - at;
+	first = bytes < rx->ring.bytes - at ? bytes : rx->ring.bytes - at;
 	if (discard) {
 		shunt_iov_advance(to, bytes);
 		return bytes;
 	}
-	shunt_iov_fill(to, rx->ring + at, first, copy);
+	shunt_iov_fill(to, rx->ring.at + at, first, copy);
 	if (bytes > first)
-		shunt_iov_fill(to, rx->ring, bytes - first, copy);
+		shunt_iov_fill(to, rx->ring.at, bytes - first, copy);
 	return bytes;
 }
 

@@ -15,7 +15,7 @@ bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags)
 	return iovcnt == 1 && tx->track == SHUNT_LINK && atomic_load(&stream->state) == SHUNT_LINKED &&
 	       stream->lane->fetches && !tx->pin &&
 	       !(flags & (MSG_DONTWAIT | MSG_MORE)) && !atomic_load(&stream->nonblocking) &&
-	       !atomic_load(&tx->corked);
+	       !atomic_load(&tx->gather.corked);
 }
 
 bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_zero_copy *pin, const struct iovec *iov)

@@ -27,10 +27,10 @@ bool shunt_proof_chance(struct shunt_stream *stream, uint8_t chance[SHUNT_CHANCE
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (stream->engine->sys->getrandom(rx->nonce, SHUNT_CHANCE_BYTES, GRND_NONBLOCK) !=
+	if (stream->engine->sys->getrandom(rx->proof.nonce, SHUNT_CHANCE_BYTES, GRND_NONBLOCK) !=
 	    SHUNT_CHANCE_BYTES)
 		return false;
-	memcpy(chance, rx->nonce, SHUNT_CHANCE_BYTES);
+	memcpy(chance, rx->proof.nonce, SHUNT_CHANCE_BYTES);
 	return true;
 }
 
@@ -41,12 +41,12 @@ void shunt_proof_agree(struct shunt_link *link, struct shunt_stream *stream,
 	struct shunt_nonce_facts facts = { .tuple = claims ? stream->tuple : shunt_tuple_reverse(&stream->tuple) };
 
 	memcpy(facts.hellos, link->hellos, sizeof(facts.hellos));
-	memcpy(facts.chance[!claims], stream->rx.nonce, SHUNT_CHANCE_BYTES);
+	memcpy(facts.chance[!claims], stream->rx.proof.nonce, SHUNT_CHANCE_BYTES);
 	memcpy(facts.chance[claims], theirs, SHUNT_CHANCE_BYTES);
-	shunt_nonce_make(&facts, claims, stream->tx.nonce);
-	shunt_nonce_make(&facts, !claims, stream->rx.nonce);
-	atomic_store(&stream->tx.show, SHUNT_OWED);
-	atomic_store(&stream->rx.proof, SHUNT_UNPROVEN);
+	shunt_nonce_make(&facts, claims, stream->tx.proof.nonce);
+	shunt_nonce_make(&facts, !claims, stream->rx.proof.nonce);
+	atomic_store(&stream->tx.proof.show, SHUNT_OWED);
+	atomic_store(&stream->rx.proof.state, SHUNT_UNPROVEN);
 }
 
 static void say(struct shunt_stream *stream, enum shunt_message_type type)
@@ -78,7 +78,7 @@ static bool watch(struct shunt_stream *stream)
 		shunt_own_fds_close(engine, copy);
 		return false;
 	}
-	atomic_store(&rx->proof_fd, copy);
+	atomic_store(&rx->proof.fd, copy);
 	shunt_streams_hold(stream);
 	return true;
 }
@@ -87,13 +87,13 @@ static void unwatch(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_rx *rx = &stream->rx;
-	int fd = atomic_exchange(&rx->proof_fd, -1);
+	int fd = atomic_exchange(&rx->proof.fd, -1);
 
 	if (fd < 0)
 		return;
-	if (rx->end_reading)
+	if (rx->proof.end_reading)
 		engine->sys->shutdown(fd, SHUT_RD);
-	rx->end_reading = false;
+	rx->proof.end_reading = false;
 	shunt_loop_remove(&engine->loop, fd);
 	shunt_own_fds_close(engine, fd);
 	shunt_streams_unhold(stream);
@@ -106,8 +106,8 @@ static void move(struct shunt_stream *stream, enum shunt_proof to, uint64_t at)
 	struct shunt_rx *rx = &stream->rx;
 
 	shunt_lock_take(&group->lock);
-	atomic_store(&rx->nonce_at, at);
-	atomic_store(&rx->proof, to);
+	atomic_store(&rx->proof.at, at);
+	atomic_store(&rx->proof.state, to);
 	if (to == SHUNT_PROVEN)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_PROOF, 0);
 	shunt_lock_leave(&group->lock);
@@ -127,9 +127,9 @@ static void tell_readers(struct shunt_stream *stream)
 static const char *is_out_of_turn(const struct shunt_link *link, struct shunt_stream *stream,
 				  uint64_t at)
 {
-	if (atomic_load(&stream->rx.proof) != SHUNT_UNPROVEN)
+	if (atomic_load(&stream->rx.proof.state) != SHUNT_UNPROVEN)
 		return "a second NONCE, or one for a connection that needs none";
-	if (!link->initiator && atomic_load(&stream->tx.show) != SHUNT_SHOWN)
+	if (!link->initiator && atomic_load(&stream->tx.proof.show) != SHUNT_SHOWN)
 		return "a NONCE before it has read the acceptor's";
 	return at < atomic_load(&stream->rx.head) || at >> 62 ?
 		       "a NONCE where bytes have been read" :
@@ -143,7 +143,7 @@ static bool can_take_out(struct shunt_stream *stream)
 	return !shunt_end_has(&stream->end,
 			      SHUNT_END_SHUT_READ | SHUNT_END_RESET | SHUNT_END_TCP_OVER) &&
 	       !rx->final && !atomic_load(&rx->retired) &&
-	       atomic_load(&stream->retiring) == SHUNT_STAYING && !stream->dissolving;
+	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING && !stream->dissolving;
 }
 
 void shunt_proof_place(struct shunt_link *link, struct shunt_stream *stream, uint64_t at)
@@ -201,7 +201,7 @@ static void cut_off(struct shunt_engine *engine, struct shunt_stream *stream, in
 	uint8_t part[SHUNT_NONCE_BYTES];
 
 	receive(engine, fd, part, bytes, 0);
-	stream->rx.aside += bytes;
+	stream->rx.proof.aside += bytes;
 	shunt_end_learn(&stream->end, SHUNT_LEARN_SUSPICION, 0);
 	disprove(stream);
 }
@@ -222,7 +222,7 @@ static void is_there(struct shunt_engine *engine, struct shunt_stream *stream, i
 	if (receive(engine, fd, bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return;
 	acknowledge(engine, fd);
-	rx->aside += sizeof(bytes);
+	rx->proof.aside += sizeof(bytes);
 	move(stream, SHUNT_PROVEN, SHUNT_NEVER);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && !rx->final)
 		say(stream, SHUNT_MSG_PROVEN);
@@ -231,7 +231,7 @@ static void is_there(struct shunt_engine *engine, struct shunt_stream *stream, i
 void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	int copy = atomic_load(&rx->proof_fd), fd = copy >= 0 ? copy : stream->fd;
+	int copy = atomic_load(&rx->proof.fd), fd = copy >= 0 ? copy : stream->fd;
 	uint8_t bytes[SHUNT_NONCE_BYTES];
 	ssize_t got;
 
@@ -251,7 +251,7 @@ void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 		disprove(stream);
 		return;
 	}
-	if (memcmp(bytes, rx->nonce, (size_t)got)) {
+	if (memcmp(bytes, rx->proof.nonce, (size_t)got)) {
 		/* A peer that knows of our close(), or of our failed queue pair, may send anything. */
 		if (!rx->final && atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_link_distrust(stream->link,
@@ -267,7 +267,7 @@ void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->rx.lock);
-	if (atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
+	if (atomic_load(&stream->rx.proof.state) == SHUNT_EXPECTED)
 		shunt_proof_read(engine, stream);
 	shunt_tcp_backlog_proven(stream);
 	shunt_lock_leave(&stream->rx.lock);
@@ -286,9 +286,9 @@ void shunt_proof_leave(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (atomic_load(&rx->proof) != SHUNT_EXPECTED)
+	if (atomic_load(&rx->proof.state) != SHUNT_EXPECTED)
 		return;
-	if (!shunt_proof_is_next(rx) || atomic_load(&rx->proof_fd) < 0 ||
+	if (!shunt_proof_is_next(rx) || atomic_load(&rx->proof.fd) < 0 ||
 	    shunt_end_has(&stream->end, SHUNT_END_RESET))
 		disprove(stream);	/* nobody will read what is before it, so nobody waits for it */
 }
@@ -298,15 +298,15 @@ bool shunt_proof_end_reading(struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 
 	/* Else the kernel has been told before. */
-	rx->end_reading = shunt_proof_is_next(rx) && atomic_load(&rx->proof_fd) >= 0 &&
-			  (!shunt_end_has(&stream->end, SHUNT_END_SHUT_READ) || rx->end_reading);
-	return rx->end_reading;
+	rx->proof.end_reading = shunt_proof_is_next(rx) && atomic_load(&rx->proof.fd) >= 0 &&
+			  (!shunt_end_has(&stream->end, SHUNT_END_SHUT_READ) || rx->proof.end_reading);
+	return rx->proof.end_reading;
 }
 
 static bool is_watched(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
-	return atomic_load(&stream->rx.proof_fd) >= 0;
+	return atomic_load(&stream->rx.proof.fd) >= 0;
 }
 
 void shunt_proof_end_waiting(struct shunt_engine *engine)
@@ -327,7 +327,7 @@ void shunt_proof_end_waiting(struct shunt_engine *engine)
 /* The one place where a sender's state changes, once it has one. tx.lock held. */
 static void turn(struct shunt_stream *stream, enum shunt_show to)
 {
-	atomic_store(&stream->tx.show, to);
+	atomic_store(&stream->tx.proof.show, to);
 	shunt_group_tell(stream->engine, stream,
 			 EPOLLOUT | SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
 }
@@ -335,10 +335,10 @@ static void turn(struct shunt_stream *stream, enum shunt_show to)
 /* The acceptor shows first: nothing of us is written for a peer that does not hold the connection. */
 static bool is_our_turn(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.show) == SHUNT_OWED &&
+	return atomic_load(&stream->tx.proof.show) == SHUNT_OWED &&
 	       atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->agreed) &&
 	       (atomic_load(&stream->role) == SHUNT_ACCEPTOR ||
-		atomic_load(&stream->rx.proof) == SHUNT_PROVEN);
+		atomic_load(&stream->rx.proof.state) == SHUNT_PROVEN);
 }
 
 static bool can_write(struct shunt_stream *stream)
@@ -346,10 +346,10 @@ static bool can_write(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	return !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
-	       !tx->resend && !atomic_load(&tx->halted) && !stream->rx.final &&
+	       !tx->backlog.bytes && !atomic_load(&tx->halted) && !stream->rx.final &&
 	       !atomic_load(&stream->released) && !stream->dissolving &&
-	       atomic_load(&stream->retiring) == SHUNT_STAYING &&
-	       atomic_load(&stream->asked) == SHUNT_NOT_ASKED;
+	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
+	       atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;
 }
 
 void shunt_proof_say(struct shunt_stream *stream)
@@ -369,13 +369,13 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_lock_take(&tx->lock);
-	if (atomic_load(&tx->show) == SHUNT_PLACED && atomic_load(&stream->state) == SHUNT_LINKED &&
+	if (atomic_load(&tx->proof.show) == SHUNT_PLACED && atomic_load(&stream->state) == SHUNT_LINKED &&
 	    !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE)) {
-		tx->resend = tx->nonce;	/* takes no memory that could be refused */
-		tx->resend_done = 0;
-		tx->resend_bytes = sizeof(tx->nonce);
-		tx->shown = true;
-		tx->shown_tcp = tx->bytes.tcp;
+		tx->backlog.bytes = tx->proof.nonce;	/* takes no memory that could be refused */
+		tx->backlog.done = 0;
+		tx->backlog.size = sizeof(tx->proof.nonce);
+		tx->proof.shown = true;
+		tx->proof.tcp = tx->bytes.tcp;
 		if (shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
 			shunt_tcp_backlog_await(engine, stream);
 		turn(stream, SHUNT_WRITTEN);
@@ -390,7 +390,7 @@ void shunt_proof_shown(struct shunt_link *link, struct shunt_stream *stream)
 
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
-		wrong = atomic_load(&tx->show) != SHUNT_WRITTEN;
+		wrong = atomic_load(&tx->proof.show) != SHUNT_WRITTEN;
 		if (!wrong) {
 			turn(stream, SHUNT_SHOWN);
 			shunt_track_reconsider(stream->engine, stream);
@@ -403,7 +403,7 @@ void shunt_proof_shown(struct shunt_link *link, struct shunt_stream *stream)
 
 void shunt_proof_withdraw(struct shunt_stream *stream)
 {
-	uint8_t show = atomic_load(&stream->tx.show);
+	uint8_t show = atomic_load(&stream->tx.proof.show);
 
 	if (show != SHUNT_OWED && show != SHUNT_PLACED)
 		return;
@@ -417,11 +417,11 @@ void shunt_proof_withdraw(struct shunt_stream *stream)
 void shunt_proof_refused(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->rx.lock);
-	if (atomic_load(&stream->rx.proof) == SHUNT_EXPECTED)
+	if (atomic_load(&stream->rx.proof.state) == SHUNT_EXPECTED)
 		disprove(stream);
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->tx.show) == SHUNT_OWED ||
-	    atomic_load(&stream->tx.show) == SHUNT_PLACED)
+	if (atomic_load(&stream->tx.proof.show) == SHUNT_OWED ||
+	    atomic_load(&stream->tx.proof.show) == SHUNT_PLACED)
 		turn(stream, SHUNT_WITHDRAWN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_tcp_backlog_proven(stream);
@@ -450,7 +450,7 @@ static int find_waiting(struct shunt_stream *stream, void *arg)
 	struct waiting *found = arg;
 
 	if (!is_our_turn(stream) &&
-	    !(atomic_load(&stream->tx.lingers) && atomic_load(&stream->tx.end_fd) < 0))
+	    !(atomic_load(&stream->tx.fin_later.due) && atomic_load(&stream->tx.fin_later.fd) < 0))
 		return 0;
 	stream->holds++;
 	found->streams[found->count++] = stream;

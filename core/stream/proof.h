@@ -73,7 +73,7 @@ void shunt_proof_run(struct shunt_task *task);
 /* How many of the bytes that the kernel has still to deliver (SIOCOUTQ) are the nonce. tx.lock held. */
 static inline int shunt_proof_unsent(const struct shunt_tx *tx, int unsent)
 {
-	int64_t rest = tx->shown ? unsent - (int64_t)(tx->bytes.tcp - tx->shown_tcp) : 0;
+	int64_t rest = tx->proof.shown ? unsent - (int64_t)(tx->bytes.tcp - tx->proof.tcp) : 0;
 
 	return rest <= 0 ? 0 : rest < SHUNT_NONCE_BYTES ? (int)rest : SHUNT_NONCE_BYTES;
 }
@@ -82,7 +82,7 @@ static inline int shunt_proof_unsent(const struct shunt_tx *tx, int unsent)
 static inline bool shunt_proof_holds(const struct shunt_stream *stream)
 {
 	struct shunt_stream *s = (struct shunt_stream *)stream;
-	uint8_t show = atomic_load_explicit(&s->tx.show, memory_order_relaxed);
+	uint8_t show = atomic_load_explicit(&s->tx.proof.show, memory_order_relaxed);
 
 	return __builtin_expect(show == SHUNT_PLACED, 0) && !atomic_load(&s->released);
 }
@@ -92,7 +92,7 @@ static inline bool shunt_proof_is_complete(const struct shunt_stream *stream)
 {
 	struct shunt_stream *s = (struct shunt_stream *)stream;
 
-	return atomic_load(&s->tx.show) == SHUNT_SHOWN && atomic_load(&s->rx.proof) == SHUNT_PROVEN;
+	return atomic_load(&s->tx.proof.show) == SHUNT_SHOWN && atomic_load(&s->rx.proof.state) == SHUNT_PROVEN;
 }
 
 /* Where the reader's present track ends, or a nonce begins; SHUNT_NEVER. A switch and a nonce are never ahead at once. */
@@ -102,7 +102,7 @@ static inline uint64_t shunt_proof_end_of_track(const struct shunt_rx *rx)
 	uint64_t end = atomic_load_explicit(&r->boundary, memory_order_relaxed);
 
 	if (__builtin_expect(end == SHUNT_NEVER, 1))
-		end = atomic_load_explicit(&r->nonce_at, memory_order_relaxed);
+		end = atomic_load_explicit(&r->proof.at, memory_order_relaxed);
 	return end;
 }
 
@@ -111,7 +111,7 @@ static inline bool shunt_proof_is_next(const struct shunt_rx *rx)
 {
 	struct shunt_rx *r = (struct shunt_rx *)rx;
 
-	return __builtin_expect(atomic_load_explicit(&r->nonce_at, memory_order_relaxed) ==
+	return __builtin_expect(atomic_load_explicit(&r->proof.at, memory_order_relaxed) ==
 				atomic_load_explicit(&r->head, memory_order_relaxed), 0);
 }
 

@@ -42,14 +42,14 @@ static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queue
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_lane *lane = stream->lane;
 	/* In this order: each is at least the one before it. */
-	uint64_t consumed = atomic_load(&tx->consumed), posted = atomic_load(&tx->posted);
+	uint64_t consumed = atomic_load(&tx->ring.consumed), posted = atomic_load(&tx->posted);
 	uint64_t staged = larger(atomic_load(&tx->staged), posted),
-		 read = larger(consumed, atomic_load(&tx->ring_from));
+		 read = larger(consumed, atomic_load(&tx->ring.from));
 
 	queued->linked = true;
 	queued->staged = staged - posted;
 	queued->sendq = queued->staged + under_way(lane, tx, consumed, posted);
-	queued->ring_bytes = atomic_load(&tx->ring_bytes);
+	queued->ring_bytes = atomic_load(&tx->ring.bytes);
 	queued->lane = lane->number;
 	queued->peer_pid = lane->link->peer_pid;
 	if (tx->track != SHUNT_LINK)
@@ -68,13 +68,13 @@ static uint64_t without_ours(struct shunt_stream *stream, uint64_t unsent)
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t ours = 0;
 
-	if (!tx->resend && atomic_load(&tx->show) == SHUNT_SHOWN)
+	if (!tx->backlog.bytes && atomic_load(&tx->proof.show) == SHUNT_SHOWN)
 		return unsent;
 	if (!shunt_lock_try(&tx->lock))
 		return SHUNT_NEVER;
 	unsent -= (uint64_t)shunt_proof_unsent(tx, unsent > INT32_MAX ? INT32_MAX : (int)unsent);
-	if (tx->resend && tx->resend != tx->nonce)
-		ours = tx->resend_bytes - tx->resend_done;
+	if (tx->backlog.bytes && tx->backlog.bytes != tx->proof.nonce)
+		ours = tx->backlog.size - tx->backlog.done;
 	shunt_lock_leave(&tx->lock);
 	return unsent + ours;
 }

@@ -33,7 +33,7 @@ static bool reads_tcp(const struct shunt_stream *stream)
 	if (shunt_end_seems(&stream->end, SHUNT_END_RESET) &&
 	    shunt_end_has(&stream->end, SHUNT_END_TCP_OVER))
 		return false;
-	if (shunt_proof_is_next(rx) && atomic_load(&rx->proof_fd) >= 0)
+	if (shunt_proof_is_next(rx) && atomic_load(&rx->proof.fd) >= 0)
 		return false;	/* the service thread waits for that */
 	return (rx->track == SHUNT_TCP) != turns;
 }
@@ -62,7 +62,7 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 	uint32_t ready = 0;
 
-	if (link_readable(rx, atomic_load_explicit(&stream->low_water, memory_order_relaxed)))
+	if (link_readable(rx, atomic_load_explicit(&stream->options.low_water, memory_order_relaxed)))
 		ready |= EPOLLIN | EPOLLRDNORM;
 	if (__builtin_expect(ended(stream) || was_reset(stream) ||
 				     shunt_end_seems(&stream->end, SHUNT_END_SHUT_READ),
@@ -79,7 +79,7 @@ static bool has_room(struct shunt_stream *stream)
 
 	if (shunt_tx_turns(tx))
 		return true;
-	if (shunt_tx_room(tx, atomic_load(&tx->staged)) >= tx->ring_bytes / 2 &&
+	if (shunt_tx_room(tx, atomic_load(&tx->staged)) >= tx->ring.bytes / 2 &&
 	    (__builtin_expect(!shunt_tx_rest(tx) && !tx->stage.kept_wr, 1) ||
 	     shunt_send_buffer_roomy(stream)))
 		return true;
@@ -95,10 +95,10 @@ static bool may_grow(const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
 
-	if (atomic_load_explicit(&tx->old_bytes, memory_order_relaxed) &&
-	    atomic_load_explicit(&tx->consumed, memory_order_relaxed) < tx->ring_from)
+	if (atomic_load_explicit(&tx->ring.old_bytes, memory_order_relaxed) &&
+	    atomic_load_explicit(&tx->ring.consumed, memory_order_relaxed) < tx->ring.from)
 		return false;
-	return !tx->grow_asked && tx->ring_bytes < stream->engine->config.ring_max && !atomic_load(&tx->offer);
+	return !tx->ring.grow_asked && tx->ring.bytes < stream->engine->config.ring_max && !atomic_load(&tx->ring.offer);
 }
 
 /* Where the next send goes: a peer that has released the stream takes nothing from the link any more (tx.c). */
@@ -176,7 +176,7 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 		 (stream->rx.track == SHUNT_LINK &&
 		  atomic_load(&stream->rx.boundary) != SHUNT_NEVER))
 		ask |= EPOLLRDHUP;
-	if (sends_tcp(stream) && !atomic_load(&stream->tx.resend) &&
+	if (sends_tcp(stream) && !atomic_load(&stream->tx.backlog.bytes) &&
 	    !atomic_load(&stream->tx.halted) && !shunt_proof_holds(stream)) {
 		if (awaits_handback(&stream->tx))
 			ask |= EPOLLERR;

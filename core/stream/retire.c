@@ -90,9 +90,9 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_group_poll_fully(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->rx.proof) != SHUNT_EXPECTED &&
-	    atomic_load(&stream->retiring) == SHUNT_STAYING && !stream->rx.final) {
-		atomic_store(&stream->retiring, SHUNT_RETIRING);
+	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED &&
+	    atomic_load(&stream->handing.retiring) == SHUNT_STAYING && !stream->rx.final) {
+		atomic_store(&stream->handing.retiring, SHUNT_RETIRING);
 		shunt_streams_because(engine, stream, reason);
 		message.stream = stream->peer_id;
 		stop_sending(engine, stream);
@@ -110,7 +110,7 @@ static bool flushed(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	return !(atomic_load(&stream->lane_work) & ~SHUNT_WORK_DONE) && !tx->resend &&
+	return !(atomic_load(&stream->queue.work) & ~SHUNT_WORK_DONE) && !tx->backlog.bytes &&
 	       (atomic_load(&tx->posted) >= atomic_load(&tx->staged) ||
 		shunt_end_has(&stream->end, SHUNT_END_BROKEN) || atomic_load(&stream->released));
 }
@@ -121,11 +121,11 @@ static bool flushed(struct shunt_stream *stream)
  */
 bool shunt_retire_goes_on(struct shunt_stream *stream)
 {
-	uint8_t retiring = atomic_load(&stream->retiring);
+	uint8_t retiring = atomic_load(&stream->handing.retiring);
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final || retiring == SHUNT_CANNOT_RETIRE)
 		return true;
-	return retiring == SHUNT_RETIRED && !stream->tx.resend && (!atomic_load(&stream->lane->failed) || flushed(stream));
+	return retiring == SHUNT_RETIRED && !stream->tx.backlog.bytes && (!atomic_load(&stream->lane->failed) || flushed(stream));
 }
 
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -136,9 +136,9 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final) {
 		done = true;
-	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && shunt_stream_knows_more(stream)) {
-		atomic_store(&stream->retiring, SHUNT_CANNOT_RETIRE);
-	} else if (atomic_load(&stream->retiring) == SHUNT_RETIRED && flushed(stream)) {
+	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED && shunt_stream_knows_more(stream)) {
+		atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
+	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED && flushed(stream)) {
 		atomic_store(&stream->state, SHUNT_PLAIN);
 		stream->tx.kernels = true;
 		shunt_fork_slots_settle(stream);
@@ -155,7 +155,7 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done)
 {
-	if (atomic_load(&stream->retiring) != SHUNT_RETIRING) {
+	if (atomic_load(&stream->handing.retiring) != SHUNT_RETIRING) {
 		shunt_link_distrust(stream->link, "a RETIRED without a RETIRE");
 		return;
 	}
@@ -164,7 +164,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_lock_take(&stream->tx.lock);
 	if (done)
 		stop_reading(engine, &stream->rx);
-	atomic_store(&stream->retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
+	atomic_store(&stream->handing.retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
 	stop_sending_heard(engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* from here on the kernel tells of it, whatever becomes of the rest */
@@ -188,7 +188,7 @@ static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream 
 
 	for (;;) {
 		shunt_retire_begin(engine, stream, reason);
-		if (atomic_load(&rx->proof) != SHUNT_EXPECTED)
+		if (atomic_load(&rx->proof.state) != SHUNT_EXPECTED)
 			return true;
 		if (!shunt_proof_is_next(rx) || shunt_now(engine) >= deadline)
 			return false;
@@ -219,7 +219,7 @@ void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted)
 static bool is_kept_back(struct shunt_stream *stream)
 {
 	return atomic_load(&stream->state) == SHUNT_LINKED &&
-	       (atomic_load(&stream->rx.tail) > atomic_load(&stream->rx.head) || stream->tx.resend);
+	       (atomic_load(&stream->rx.tail) > atomic_load(&stream->rx.head) || stream->tx.backlog.bytes);
 }
 
 static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -229,9 +229,9 @@ static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
 
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK &&
-	    atomic_load(&stream->asked) == SHUNT_NOT_ASKED && !atomic_load(&stream->released)) {
+	    atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED && !atomic_load(&stream->released)) {
 		shunt_loss_look(engine, stream);
-		unread = atomic_load(&tx->consumed) < atomic_load(&tx->posted);
+		unread = atomic_load(&tx->ring.consumed) < atomic_load(&tx->posted);
 	}
 	shunt_lock_leave(&tx->lock);
 	return unread;
@@ -271,7 +271,7 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
 		return -EBUSY;
 	while (!shunt_retire_complete(engine, stream)) {
-		if (atomic_load(&stream->retiring) == SHUNT_CANNOT_RETIRE)
+		if (atomic_load(&stream->handing.retiring) == SHUNT_CANNOT_RETIRE)
 			return -EBUSY;
 		if (shunt_now(engine) >= deadline)
 			return -ETIMEDOUT;
@@ -333,20 +333,20 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (tx->resend && tx->resend_done == tx->resend_bytes)	/* nothing was added after all */
+	if (tx->backlog.bytes && tx->backlog.done == tx->backlog.size)	/* nothing was added after all */
 		shunt_again_free(tx);
-	while (tx->resend) {
-		struct iovec iov = { tx->resend + tx->resend_done, tx->resend_bytes - tx->resend_done };
+	while (tx->backlog.bytes) {
+		struct iovec iov = { tx->backlog.bytes + tx->backlog.done, tx->backlog.size - tx->backlog.done };
 		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 		ssize_t sent = engine->sys->sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 
 		if (sent < 0 && (errno == EAGAIN || errno == EINTR))
 			return -EAGAIN;
-		tx->resend_done += sent < 0 ? 0 : sent;
-		tx->resent += sent < 0 ? 0 : sent;
+		tx->backlog.done += sent < 0 ? 0 : sent;
+		tx->backlog.written += sent < 0 ? 0 : sent;
 		if (sent < 0)
 			shunt_stream_was_reset(stream, errno);
-		if (sent < 0 || tx->resend_done == tx->resend_bytes) {	/* nobody is there to get it */
+		if (sent < 0 || tx->backlog.done == tx->backlog.size) {	/* nobody is there to get it */
 			shunt_again_free(tx);
 			push(engine, fd);
 			shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
@@ -383,9 +383,9 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 		shunt_lock_leave(&stream->lane->lock);
 		shunt_lane_kick(stream->lane);
 	}
-	if (!result && tx->lingers)
+	if (!result && tx->fin_later.due)
 		shunt_deferred_fin_resume(stream);
-	else if (tx->resend && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
+	else if (tx->backlog.bytes && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
 		shunt_tcp_backlog_await(engine, stream);
 	return result;
 }
@@ -404,7 +404,7 @@ static bool is_moot(const struct shunt_stream *stream)
  */
 static bool may_answer(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->rx.announced) >= stream->asked_announced || atomic_load(&stream->rx.retired) ||
+	return atomic_load(&stream->rx.announced) >= stream->handing.announced || atomic_load(&stream->rx.retired) ||
 	       is_moot(stream);
 }
 
@@ -413,15 +413,15 @@ static void answer(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
 	int result;
 
-	atomic_store(&stream->asked, SHUNT_DECLINED);
+	atomic_store(&stream->handing.asked, SHUNT_DECLINED);
 	if (is_moot(stream))
 		return;
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	result = give_back(engine, stream, stream->asked_offset);
+	result = give_back(engine, stream, stream->handing.offset);
 	message.reason = result != 0;
 	if (!result)
-		atomic_store(&stream->asked, SHUNT_GIVEN);
+		atomic_store(&stream->handing.asked, SHUNT_GIVEN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (result == -EPROTO)
@@ -436,26 +436,26 @@ void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	struct shunt_service *service = engine->service;
 
-	if (atomic_load(&stream->asked) != SHUNT_NOT_ASKED) {
+	if (atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED) {
 		shunt_link_distrust(stream->link, "a second request to hand back");
 		return;
 	}
-	stream->asked_offset = offset;
-	stream->asked_announced = announced;
-	atomic_store(&stream->asked, SHUNT_ASKED);
+	stream->handing.offset = offset;
+	stream->handing.announced = announced;
+	atomic_store(&stream->handing.asked, SHUNT_ASKED);
 	shunt_group_poll_fully(engine);
 	if (may_answer(stream)) {
 		answer(engine, stream);
 		return;
 	}
 	shunt_streams_hold(stream);
-	stream->next_asked = service->asked;
+	stream->handing.next = service->asked;
 	service->asked = stream;
 }
 
 bool shunt_retire_waits(struct shunt_service *service)
 {
-	for (struct shunt_stream *stream = service->asked; stream; stream = stream->next_asked)
+	for (struct shunt_stream *stream = service->asked; stream; stream = stream->handing.next)
 		if (!may_answer(stream))
 			return true;
 	return false;
@@ -468,10 +468,10 @@ void shunt_retire_run(struct shunt_task *task)
 
 	for (struct shunt_stream **p = &service->asked; (stream = *p) != NULL;) {
 		if (!may_answer(stream)) {
-			p = &stream->next_asked;
+			p = &stream->handing.next;
 			continue;
 		}
-		*p = stream->next_asked;
+		*p = stream->handing.next;
 		answer(service->engine, stream);
 		shunt_streams_unhold(stream);
 	}

@@ -18,8 +18,8 @@ static bool prepare_ring(struct shunt_stream *stream, uint32_t bytes, struct shu
 	if (offset == UINT64_MAX)
 		return false;
 	*place = (struct shunt_place) { .ring_offset = offset, .ring_bytes = bytes, .stream = stream->id, .rkey = mr->rkey };
-	rx->next_ring = link->arena_base + offset;
-	atomic_store(&rx->next_bytes, bytes);
+	rx->ring.next = link->arena_base + offset;
+	atomic_store(&rx->ring.next_bytes, bytes);
 	return true;
 }
 
@@ -43,19 +43,19 @@ static void offer_ring(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_arena *arena = &stream->link->arena;
-	uint64_t bytes = (uint64_t)rx->ring_bytes << GROW_LOG;
+	uint64_t bytes = (uint64_t)rx->ring.bytes << GROW_LOG;
 	uint64_t allowed = allowed_by_program(stream);
 	struct shunt_place place;
 
-	while (bytes > rx->ring_bytes && bytes / 2 >= allowed)
+	while (bytes > rx->ring.bytes && bytes / 2 >= allowed)
 		bytes /= 2;
 	if (bytes > engine->config.ring_max)
 		bytes = engine->config.ring_max;
 	if (bytes > shunt_arena_most(arena))
 		bytes = shunt_arena_most(arena);
-	if (bytes <= rx->ring_bytes || !prepare_ring(stream, shunt_narrow_u32(bytes), &place))
+	if (bytes <= rx->ring.bytes || !prepare_ring(stream, shunt_narrow_u32(bytes), &place))
 		return;
-	atomic_store(&rx->offered, shunt_ring_make(place.rkey, place.ring_offset, bytes));
+	atomic_store(&rx->ring.offered, shunt_ring_make(place.rkey, place.ring_offset, bytes));
 	atomic_fetch_add(&engine->grows, 1);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RING);
 }
@@ -64,20 +64,20 @@ void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_link *link = stream->link;
-	uint8_t *old = rx->ring;
-	uint32_t old_bytes = rx->ring_bytes;
+	uint8_t *old = rx->ring.at;
+	uint32_t old_bytes = rx->ring.bytes;
 
-	rx->ring = rx->next_ring;
-	rx->ring_bytes = atomic_load(&rx->next_bytes);
-	rx->ring_from = atomic_load(&rx->next_from);
-	atomic_store(&rx->next_bytes, 0);
+	rx->ring.at = rx->ring.next;
+	rx->ring.bytes = atomic_load(&rx->ring.next_bytes);
+	rx->ring.from = atomic_load(&rx->next_from);
+	atomic_store(&rx->ring.next_bytes, 0);
 	atomic_store(&rx->next_from, SHUNT_NEVER);
-	atomic_store(&rx->grown, rx->ring_bytes > engine->config.ring_min);
-	if (rx->grown)
+	atomic_store(&rx->ring.grown, rx->ring.bytes > engine->config.ring_min);
+	if (rx->ring.grown)
 		shunt_request_memory(engine);
 	shunt_link_give_ring(link, old, old_bytes);
-	if (rx->asked_again) {
-		rx->asked_again = false;
+	if (rx->ring.asked_again) {
+		rx->ring.asked_again = false;
 		offer_ring(engine, stream);
 	}
 }
@@ -88,9 +88,9 @@ static void give_all(struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t head = atomic_load(&rx->head);
 
-	if (rx->track != SHUNT_LINK || rx->final || rx->credited == head)
+	if (rx->track != SHUNT_LINK || rx->final || rx->ring.credited == head)
 		return;
-	rx->credited = head;
+	rx->ring.credited = head;
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_CREDIT);
 }
 
@@ -100,11 +100,11 @@ void shunt_rings_grow(struct shunt_engine *engine, struct shunt_stream *stream)
 
 	shunt_lock_take(&rx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
-		if (atomic_load(&rx->next_bytes))
-			rx->asked_again = true;	/* the sender is in the ring that our reader has not come to */
+		if (atomic_load(&rx->ring.next_bytes))
+			rx->ring.asked_again = true;	/* the sender is in the ring that our reader has not come to */
 		else
 			offer_ring(engine, stream);
-		if (!atomic_load(&rx->next_bytes))
+		if (!atomic_load(&rx->ring.next_bytes))
 			give_all(stream);
 	}
 	shunt_lock_leave(&rx->lock);
@@ -147,10 +147,10 @@ void shunt_rings_shrink(struct shunt_link *link, struct shunt_stream *stream, co
 	}
 	shunt_lock_take(&tx->lock);
 	shunt_lock_take(&engine->group.lock);
-	if (atomic_load(&tx->offer))
+	if (atomic_load(&tx->ring.offer))
 		wrong = "a second ring before the first was used";
 	else
-		atomic_store(&tx->offer, shunt_ring_make(place->rkey, place->ring_offset, place->ring_bytes));
+		atomic_store(&tx->ring.offer, shunt_ring_make(place->rkey, place->ring_offset, place->ring_bytes));
 	if (shunt_tx_unstarve(tx))
 		shunt_group_notify(engine, stream, EPOLLOUT);
 	shunt_lock_leave(&engine->group.lock);

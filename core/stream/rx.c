@@ -35,7 +35,7 @@ void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count,
 /* A credit from another host comes late, and half a large ring is what a long path has under way meanwhile. */
 static uint64_t credit_step(const struct shunt_stream *stream)
 {
-	uint32_t ring = stream->rx.ring_bytes;
+	uint32_t ring = stream->rx.ring.bytes;
 
 	return ring >= LARGE_RING && stream->lane->retains ? ring / 8 : ring / 2;
 }
@@ -49,15 +49,15 @@ static void give_credit(struct shunt_stream *stream, uint64_t head)
 	struct shunt_rx *rx = &stream->rx;
 	bool all = false;
 
-	if (__builtin_expect(atomic_load_explicit(&rx->sender_waits, memory_order_relaxed), 0)) {
+	if (__builtin_expect(atomic_load_explicit(&rx->ring.sender_waits, memory_order_relaxed), 0)) {
 		all = atomic_load(&rx->tail) == head;
-		atomic_store(&rx->sender_waits, !all);
+		atomic_store(&rx->ring.sender_waits, !all);
 	}
-	if (head - rx->credited < rx->ring_bytes / 8 && !all)
+	if (head - rx->ring.credited < rx->ring.bytes / 8 && !all)
 		return;
-	if (head - rx->credited < credit_step(stream) && !all)
+	if (head - rx->ring.credited < credit_step(stream) && !all)
 		return;
-	rx->credited = head;
+	rx->ring.credited = head;
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_CREDIT);
 }
 
@@ -79,7 +79,7 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	if (__builtin_expect(atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head ||
 			     atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head, 0))
 		shunt_track_settle(engine, stream);
-	if (__builtin_expect(atomic_load_explicit(&rx->followed, memory_order_relaxed) - 1 < head,
+	if (__builtin_expect(atomic_load_explicit(&rx->trace.followed, memory_order_relaxed) - 1 < head,
 			     0))
 		shunt_traced_read(engine, stream, head);
 	give_credit(stream, head);
@@ -151,7 +151,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	struct shunt_rx *rx = &stream->rx;
 	ssize_t got;
 
-	if (__builtin_expect(atomic_load_explicit(&stream->retiring, memory_order_relaxed) ==
+	if (__builtin_expect(atomic_load_explicit(&stream->handing.retiring, memory_order_relaxed) ==
 			     SHUNT_RETIRING, 0))
 		return -EAGAIN;	/* where the next byte will come from is being settled */
 	for (;;) {
@@ -206,8 +206,8 @@ static uint64_t timeout_of(struct shunt_engine *engine, int fd, _Atomic uint64_t
 uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			       bool receive)
 {
-	return receive ? timeout_of(engine, fd, &stream->receive_timeout_ns, SO_RCVTIMEO) :
-			 timeout_of(engine, fd, &stream->send_timeout_ns, SO_SNDTIMEO);
+	return receive ? timeout_of(engine, fd, &stream->options.receive_timeout_ns, SO_RCVTIMEO) :
+			 timeout_of(engine, fd, &stream->options.send_timeout_ns, SO_SNDTIMEO);
 }
 
 /* A process without a service thread looks here (unclaimed.h). rx.lock held; given up for a moment. */
@@ -235,7 +235,7 @@ static int wait_for_more(struct shunt_engine *engine, int *fd, struct shunt_stre
 /* SO_RCVLOWAT: what a blocking receive waits for. */
 static size_t low_water(struct shunt_stream *stream, size_t room)
 {
-	size_t low = atomic_load_explicit(&stream->low_water, memory_order_relaxed);
+	size_t low = atomic_load_explicit(&stream->options.low_water, memory_order_relaxed);
 
 	return low < room ? low : room;
 }
@@ -266,7 +266,7 @@ static bool has_switched(const struct shunt_rx *rx, const struct place *from)
  */
 static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_rx *rx, const struct place *from, bool cut)
 {
-	return cut || from->ring != rx->ring ||
+	return cut || from->ring != rx->ring.at ||
 	       (has_switched(rx, from) && (rx->track == SHUNT_LINK || !kernel_at_mark(engine, fd)));
 }
 
@@ -296,7 +296,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			return got;
 	}
 	for (;;) {
-		struct place from = { .ring = stream->rx.ring, .track = stream->rx.track,
+		struct place from = { .ring = stream->rx.ring.at, .track = stream->rx.track,
 				      .boundary = shunt_proof_end_of_track(&stream->rx) };
 
 		if (done && is_kernels_error(engine, fd, stream))

@@ -14,7 +14,7 @@
 void shunt_tx_say_end(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	uint8_t show = atomic_load(&tx->show);
+	uint8_t show = atomic_load(&tx->proof.show);
 
 	if (!shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
 	    atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released) ||
@@ -43,9 +43,9 @@ static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *s
 		shunt_loss_tell(stream);	/* before the kernel's end: it must not hide that something is missing */
 	if (shunt_deferred_fin_keep(stream, fd, closing))
 		return true;
-	if (!stream->tx.resend)
+	if (!stream->tx.backlog.bytes)
 		return false;
-	stream->tx.resend_fin = true;
+	stream->tx.backlog.fin = true;
 	shunt_tcp_backlog_await(engine, stream);
 	return true;
 }
@@ -70,7 +70,7 @@ static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream
 
 	shunt_request_refuse(engine, stream, true);
 	if (rx->track == SHUNT_LINK &&
-	    atomic_load(&rx->tail) - atomic_load(&rx->head) >= rx->ring_bytes / 2) {
+	    atomic_load(&rx->tail) - atomic_load(&rx->head) >= rx->ring.bytes / 2) {
 		shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
 	}

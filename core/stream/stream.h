@@ -121,6 +121,123 @@ struct shunt_send_buffer {	/* tx.lock; see send_buffer.h */
 	_Atomic uint64_t reusable;	/* stream offset up to which they may be already */
 };
 
+/* The peer's ring, into which this end writes. tx.lock, except P. */
+struct shunt_peer_ring {
+	_Atomic uint64_t from;	/* stream offset from which the present ring is used */
+	uint64_t address;	/* as RDMA calls it */
+	_Atomic uint32_t bytes;
+	uint32_t rkey;
+	uint64_t old_address;	/* of the ring before `from` */
+	_Atomic uint32_t old_bytes;
+	uint32_t old_rkey;
+	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
+	_Atomic uint64_t offer;	/* P: another ring of the peer, as RING says it; 0 none */
+	_Atomic bool turning;	/* RING_FROM is on its way: the next offer may come before this one is cleared */
+	_Atomic bool grow_asked;
+	uint64_t blocked_at;	/* `consumed` when the peer was last told that this end waits for more */
+};
+
+/* When the send buffer is open to bytes that the ring has no room for: overflow.h. tx.lock. */
+struct shunt_overflow {
+	_Atomic uint64_t open_at;	/* `consumed` for which it is open; SHUNT_NEVER: none */
+	_Atomic bool promised;	/* a program may have been told of room there, and has not sent since */
+	_Atomic uint64_t waits_at;	/* `consumed` when a sender last found no room */
+	_Atomic uint64_t waits_since;	/* ns; when that was; 0: no sender waits */
+	_Atomic uint64_t most;	/* bytes that an open buffer may hold; 0: not known yet */
+};
+
+/* Bytes that TCP is to get before anything else, and the service thread's wait for room there: tcp_backlog.h. tx.lock. */
+struct shunt_backlog {
+	uint8_t *_Atomic bytes;	/* NULL: none */
+	size_t size, done;	/* all of them, and those that the kernel has taken */
+	uint64_t written;	/* bytes that TCP has carried so, and that bytes.tcp does not count */
+	bool fin;		/* the direction has ended behind them */
+	bool awaited;		/* the service thread waits for room, */
+	int fd;			/* on this copy; -1 */
+	bool lingers;		/* the kernel's SO_LINGER is Shunt's, and the program's is this */
+	struct linger linger;
+};
+
+/* The kernel's end, which waits until FIN has arrived: deferred_fin.h. tx.lock. */
+struct shunt_deferred_fin {
+	_Atomic bool due;
+	_Atomic int fd;		/* the end is said on this; -1: there was no descriptor yet */
+	uint64_t wr;		/* lane.lock: number of the WR that is FIN; 0: not posted */
+};
+
+/* The nonce that this end shows in TCP: proof.h. tx.lock. */
+struct shunt_proof_shown {
+	_Atomic uint8_t show;	/* enum shunt_show */
+	uint8_t nonce[SHUNT_NONCE_BYTES];
+	bool shown;		/* the kernel counts it among what is unsent, and so many bytes behind it */
+	uint64_t tcp;		/* bytes.tcp then */
+};
+
+/* The nonce that the peer shows in TCP: proof.h. rx.lock. */
+struct shunt_proof_seen {
+	_Atomic uint8_t state;	/* enum shunt_proof; under rx.lock and group.lock */
+	uint8_t nonce[SHUNT_NONCE_BYTES];	/* before the peer shows it: our chance */
+	_Atomic uint64_t at;	/* stream offset behind which it stands; SHUNT_NEVER unless it is expected; under both locks */
+	bool end_reading;	/* the program has ended that: the kernel is told behind the nonce */
+	uint64_t aside;		/* bytes read from TCP that were none of the stream's */
+	_Atomic int fd;		/* the service thread's copy while it waits for the nonce; -1 */
+};
+
+/* Sends that are followed: traced.h. tx.lock. */
+struct shunt_tx_trace {
+	uint8_t of;		/* engine.traces when `passes` were granted */
+	_Atomic uint8_t ruled;	/* K + 1 by a rule (core/peer/verdict.c); 0: SHUNT_TRACE counts */
+	_Atomic uint32_t passes;	/* sends that need no look whether they are to be followed */
+	struct shunt_pendings *_Atomic pendings;	/* sends that are followed (core/trace/pending.h); NULL: none has been */
+};
+
+struct shunt_rx_trace {	/* rx.lock */
+	_Atomic uint64_t followed;	/* end of a send that is followed and has been seen: the first that is unread; 0: none */
+	_Atomic uint64_t answers;	/* P: id of a send that the program has read and not answered; 0: none */
+};
+
+/* The last send's thread, which may have polled since: tx.c. tx.lock. */
+struct shunt_hearing {
+	const struct shunt_thread *thread;	/* only compared */
+	uint64_t polls, at;	/* its polls then; cycles when a send polled itself */
+};
+
+/* Bytes that wait for more (MSG_MORE, TCP_CORK): gather.h. tx.lock. */
+struct shunt_gather {
+	_Atomic bool waits;	/* the program has announced more: what is staged waits for it */
+	_Atomic bool corked;	/* TCP_CORK */
+	_Atomic uint64_t since;	/* when the first of it came */
+};
+
+struct shunt_copying {	/* lane.lock; copying.c */
+	uint64_t round;		/* times around the ring */
+	uint64_t posted, bytes;	/* the lane's bytes at the last, and for one (0: not known) */
+};
+
+/* This end's ring, into which the peer writes: rings.h. rx.lock. */
+struct shunt_own_ring {
+	uint64_t credited;	/* head as the peer knows it */
+	uint8_t *at;
+	uint32_t bytes;
+	_Atomic bool sender_waits;	/* P sets it: for any room there is, as soon as all has been read */
+	bool asked_again;	/* the sender has filled the offered ring already */
+	_Atomic bool grown;	/* the ring is larger than SHUNT_RING_MIN */
+	_Atomic uint32_t next_bytes;	/* the ring that was offered, 0 none */
+	uint8_t *next;
+	uint64_t quiet_tail, quiet_since;	/* tail as it was last looked at, and since when it has been that */
+	uint64_t from;		/* stream offset from which the ring is used */
+	_Atomic uint64_t offered;	/* value of a RING that is to be sent */
+};
+
+/* What the link may still do in this direction. P alone. */
+struct shunt_inbound {
+	uint64_t from;		/* stream offset from which the sender's present ring counts */
+	uint64_t end;		/* so far its bytes are known to have room; `head` may have moved since */
+	const uint8_t *ring;	/* where that ring is */
+	uint32_t bytes;		/* and its size */
+	bool open;		/* between UPGRADE and HANDBACK */
+};
+
 struct shunt_tx {	/* tx.lock, except P */
 	struct shunt_lock lock;
 	_Atomic uint8_t track;	/* enum shunt_track */
@@ -130,59 +247,29 @@ struct shunt_tx {	/* tx.lock, except P */
 	_Atomic uint8_t unpassed;	/* P: announced switches the receiver has not passed (0, 1, 2) */
 	_Atomic bool starved;	/* a send found no room: the next credit is an edge (EPOLLOUT) */
 	_Atomic bool stuck_asked;	/* the peer has been asked whether it has read something meanwhile */
-	uint8_t passes_of;	/* engine.traces when `passes` were granted */
-	_Atomic uint8_t ruled_trace;	/* K + 1 by a rule (core/peer/verdict.c); 0: SHUNT_TRACE counts */
-	_Atomic uint32_t passes;	/* sends that need no look whether they are to be followed (traced.h); written under tx.lock */
 	_Atomic uint64_t
 		stuck_since; /* that, or `halted`, for longer than the program may be willing to wait: user_timeout.h */
 	uint64_t offset;	/* of the next byte: sent by TCP, or placed or staged for the link */
-	_Atomic uint64_t ring_from;	/* stream offset from which the peer's present ring is used */
-	uint64_t ring_address;	/* of the peer's ring, as RDMA calls it */
-	_Atomic uint32_t ring_bytes;
-	uint32_t ring_rkey;
-	uint64_t old_address;	/* of the ring before ring_from */
-	_Atomic uint32_t old_bytes;
-	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
-	_Atomic uint64_t offer;	/* P: another ring of the peer, as RING says it; 0 none */
-	_Atomic bool turning;	/* RING_FROM is on its way: the next offer may come before this one is cleared */
-	_Atomic bool grow_asked;
+	struct shunt_peer_ring ring;
+	struct shunt_overflow overflow;
 	_Atomic uint32_t refusals;	/* grows with each send that may have to be tried again: then an edge (EPOLLOUT) is due */
-	uint64_t blocked_at;	/* `consumed` when the peer was last told that we wait for more */
-	/* When the stage is open, to bytes that the ring has no room for: overflow.h. */
-	_Atomic uint64_t open_at;	/* `consumed` for which it is open; SHUNT_NEVER: none */
-	_Atomic bool promised;	/* a program may have been told of room there, and has not sent since */
-	_Atomic uint64_t waits_at;	/* `consumed` when a sender last found no room */
-	_Atomic uint64_t waits_since;	/* ns; when that was; 0: no sender waits */
-	_Atomic uint64_t most;	/* bytes that an open stage may hold; 0: not known yet */
-	uint32_t old_rkey;
 	_Atomic uint64_t announced;	/* UPGRADEs and HANDBACKs */
-	uint8_t *_Atomic resend;	/* to be written to TCP before anything else */
-	size_t resend_bytes, resend_done;
-	uint64_t resent;	/* bytes that TCP has carried so, and that bytes.tcp does not count */
-	bool resend_fin;	/* the direction has ended behind it */
+	struct shunt_backlog backlog;
 	_Atomic bool halted;	/* the QP is dead: what the peer has is not known yet (failover.c) */
-	_Atomic uint8_t show;	/* enum shunt_show */
-	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that we show in TCP */
-	bool shown;		/* it has been: the kernel counts it among what is unsent, and so many bytes behind it */
-	uint64_t shown_tcp;	/* bytes.tcp then */
-	const struct shunt_thread *seen_thread;	/* of the last send; only compared */
-	uint64_t seen_polls, heard;	/* and its polls then; ticks when a send polled itself */
+	struct shunt_proof_shown proof;
+	struct shunt_hearing hearing;
 	bool kernels;		/* retired: what TCP has carried since, `offset` does not count */
-	_Atomic bool lingers;	/* the kernel's end waits until FIN has arrived (deferred_fin.h) */
-	_Atomic int end_fd;	/* it is said on this; -1: there was no descriptor yet */
-	uint64_t fin_wr;	/* lane.lock: number of the WR that is FIN; 0: not posted */
+	struct shunt_deferred_fin fin_later;
 	struct shunt_send_buffer stage;	/* bytes accepted from the program that could not be posted at once */
 	struct shunt_zero_copy *_Atomic pin;	/* the program's buffer that is registered, see zero_copy.h; NULL none */
 	_Atomic uint64_t pinned_wr;	/* lane.lock: number of the last WR from it; 0: all are complete */
-	_Atomic bool gathering;	/* the program has announced more: what is staged waits for it */
-	_Atomic bool corked;	/* TCP_CORK */
-	_Atomic uint64_t gathered_at;	/* when the first of it came */
-	struct shunt_pendings *_Atomic pendings;	/* sends that are followed (core/trace/pending.h); NULL: none has been */
+	struct shunt_gather gather;
+	struct shunt_tx_trace trace;
 	uint64_t last_wr;	/* lane.lock: number of the last WR with bytes of the stream */
 	_Atomic uint64_t staged;	/* stream offset behind the last staged byte */
 	_Atomic uint64_t posted;	/* lane.lock: stream offset behind the last byte given to the QP */
 	_Atomic uint64_t exposed;	/* the same, but set before the QP gets it: credit may come that fast */
-	uint64_t round, round_posted, round_bytes;	/* lane.lock: copying.c: times around the ring; the lane's bytes at the last, and for one (0: not known) */
+	struct shunt_copying copying;
 	uint64_t flip_at;	/* torture: change tracks here */
 	_Atomic uint64_t upgrade_at;	/* stream offset of the last announced UPGRADE */
 	_Atomic uint64_t handback_at;	/* and HANDBACK */
@@ -199,43 +286,82 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Atomic uint8_t track;
 	_Atomic bool final; /* the link is dead: its bytes end at tail */
 	_Atomic uint64_t head;	/* next byte the program will get */
-	_Atomic uint64_t followed;	/* end of a send that is followed and has been seen: the first that is unread; 0: none */
+	struct shunt_own_ring ring;
+	struct shunt_rx_trace trace;
 	_Atomic uint64_t second; /* P: the announced end of the track after that */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
-	_Atomic uint8_t proof;	/* enum shunt_proof; under rx.lock and group.lock */
-	uint8_t nonce[SHUNT_NONCE_BYTES];	/* that the peer shows in TCP; before: our chance */
-	_Atomic uint64_t nonce_at;	/* stream offset behind which it stands; SHUNT_NEVER unless it is expected; under both */
-	bool end_reading;	/* the program has ended that: the kernel is told behind the nonce */
-	uint64_t aside; /* bytes read from TCP that were none of the stream's */
-	_Atomic int proof_fd;	/* the service thread's copy while it waits for the nonce; -1 */
-	uint64_t credited;	/* head as the peer knows it */
-	_Atomic bool sender_waits;	/* P sets it: for any room there is, as soon as all has been read */
+	struct shunt_proof_seen proof;
 	_Atomic uint8_t
 		withheld; /* SHUNT_WITHHELD…, 0: nothing is; set under group.lock, cleared under rx.lock */
-	uint8_t *ring;
-	uint32_t ring_bytes;
-	_Atomic uint32_t next_bytes;	/* the ring that was offered, 0 none */
-	uint8_t *next_ring;
-	bool asked_again;	/* the sender has filled the offered ring already */
-	_Atomic bool grown;	/* the ring is larger than SHUNT_RING_MIN */
-	uint64_t quiet_tail, quiet_since;	/* tail as it was last looked at, and since when it has been that */
-	uint64_t ring_from;	/* stream offset from which the ring is used */
 	_Atomic uint64_t switched;	/* value of a SWITCHED that is to be sent */
-	_Atomic uint64_t offered;	/* value of a RING that is to be sent */
-	_Atomic uint64_t answers;	/* P: id of a send that the program has read and not answered (traced.h); 0: none */
 	struct shunt_bytes bytes;
 
 	/* One cache line has all that a poll needs for a message. The words that each receive writes are in other lines. */
 	_Alignas(64) _Atomic uint64_t tail;	/* P: behind the last byte that the link has placed */
 	_Atomic uint64_t boundary;	/* P: announced end of the present track; SHUNT_NEVER none */
 	_Atomic uint64_t next_from;	/* P: stream offset from which the offered ring is used */
-	/* P alone: what the link may still do in this direction */
-	uint64_t link_from;	/* stream offset from which the sender's present ring counts */
-	uint64_t link_end;	/* so far its bytes are known to have room; `head` may have moved since */
-	const uint8_t *link_ring;	/* where that ring is */
-	uint32_t link_bytes;	/* and its size */
-	bool link_open; /* between UPGRADE and HANDBACK */
+	struct shunt_inbound link;
 	_Atomic bool retired; /* the rest comes over TCP; what the link still places is a copy */
+};
+
+/* Its place in a lane's merge queue, and the work that it wants there: lane_queue.h. */
+struct shunt_queue {
+	_Atomic uint32_t work;	/* enum shunt_work */
+	uint64_t chain;		/* lane.lock: number of the chain that has its last WR */
+	bool let_go;		/* lane.lock: RELEASE has been posted, nothing may follow */
+	bool queued;		/* lane.queue_lock */
+	struct shunt_stream *next;	/* lane.queue_lock */
+};
+
+/* Other processes that hold it, since a fork: fork_slots.h. */
+struct shunt_holders {
+	bool lost;		/* a fork has made a second owner, and there was no slot to count them */
+	bool inherited;		/* this process is not the first */
+	bool left;		/* this process is not counted there any more */
+	_Atomic uint64_t *_Atomic slot;	/* what its holders know of each other; NULL: nobody else holds it */
+	uint32_t generation;	/* of the slot */
+};
+
+/* Being handed back for good: retire.h. */
+struct shunt_handing {
+	_Atomic uint8_t retiring;	/* enum shunt_retiring: as this end asked */
+	_Atomic uint8_t asked;	/* enum shunt_asked: as the peer did; the service thread writes it, and these */
+	uint64_t offset, announced;
+	struct shunt_stream *next;	/* service.asked */
+	_Atomic int fd;		/* of a process that asked for it; -1 nobody */
+	_Atomic bool wanted;	/* a child of vfork(), which shares this memory, asks for it */
+};
+
+/* On its way to a link. Service thread. */
+struct shunt_claim {
+	bool under_way;
+	bool owner_told;	/* its owner was told of it; nobody may offer it again before this is undone */
+	bool asked_twice;	/* the process that was asked first has ended */
+	bool redirected;	/* it has been claimed at another process first */
+	_Atomic bool leaving;	/* an acceptor's: it was refused, and its seat is let go when nothing on its way names it */
+	uint64_t begun;		/* ns; 0: it is not timed (core/trace/slow_step.h) */
+	uint64_t named_until;	/* it was refused, and messages of its lane up to this one may name its seat */
+	uint32_t line;		/* of links, one of which has died under it (reconnect.h); 0 none */
+	uint32_t return_tries;	/* how often its claim has failed since, */
+	uint64_t return_at;	/* and when it is to be made again */
+	struct shunt_stream *next_offer;	/* in the service thread's lists */
+	struct shunt_stream *next_inbox;	/* service.inbox_lock */
+};
+
+/* Options that the engine honours itself; UINT64_MAX: not known yet, 0: none. */
+struct shunt_options {
+	_Atomic uint64_t receive_timeout_ns;
+	_Atomic uint64_t send_timeout_ns;
+	_Atomic int low_water;	/* SO_RCVLOWAT */
+	_Atomic uint8_t stamps;	/* enum shunt_stamps */
+	_Atomic uint32_t user_timeout_ms;	/* TCP_USER_TIMEOUT; UINT32_MAX = not known yet, 0 = none */
+};
+
+/* Why it is not on a link. */
+struct shunt_why {
+	enum shunt_reason plain;	/* streams_lock, or both of its own */
+	uint8_t left;		/* tx.lock: enum shunt_left, why it left the link last, */
+	uint32_t left_times;	/* and how often it did */
 };
 
 struct shunt_stream {
@@ -250,10 +376,7 @@ struct shunt_stream {
 	_Atomic uint8_t mock;	/* enum shunt_mock; service thread */
 	_Atomic bool touched;	/* the program has used it at all */
 	_Atomic bool used;	/* the program has used the connection (DESIGN 5.2), and who must know does */
-	bool queued;		/* lane.queue_lock: in the lane's merge queue */
-	_Atomic uint32_t lane_work;	/* enum shunt_work */
-	uint64_t in_chain;	/* lane.lock: number of the chain that has its last WR */
-	bool let_go;		/* lane.lock: RELEASE has been posted, nothing may follow */
+	struct shunt_queue queue;
 	uint32_t id;		/* ours, as the peer calls the stream */
 	uint32_t peer_id;
 	struct shunt_lane *lane;
@@ -279,35 +402,14 @@ struct shunt_stream {
 	bool in_use;
 	_Atomic bool agreed;	/* the peer is known to have attached it too: it may have switched */
 	bool tuple_known;
-	_Atomic uint8_t retiring;	/* enum shunt_retiring */
-	_Atomic int retire_fd;	/* who asked for it from another process; -1 nobody */
-	_Atomic bool wanted;	/* a child of vfork(), which shares this memory, asks for it */
-	bool shared;		/* a fork has made a second owner, and there was no slot to count them */
-	bool inherited;		/* we are not the first */
-	_Atomic uint64_t *_Atomic slot;	/* what those who hold it know of each other (fork_slots.h); NULL: nobody else does */
-	uint32_t slot_generation;
-	bool slot_left;		/* we are not counted there any more */
+	struct shunt_handing handing;
+	struct shunt_holders sharing;
 	bool dissolving;	/* by connect(AF_UNSPEC) */
 	_Atomic uint32_t waiters;	/* threads inside a blocking call */
 	bool refusing;		/* both directions shut: data is answered by a reset; tx.lock */
-	int resend_fd;		/* the service thread's copy while it waits for room; -1; tx.lock */
-	bool awaited;		/* it does; tx.lock */
-	bool lingers;		/* the kernel's SO_LINGER is ours, and the program's is this (tcp_backlog.h); tx.lock */
-	struct linger linger;
-	_Atomic uint8_t asked;	/* enum shunt_asked; the service thread writes it, and these */
-	uint64_t asked_offset, asked_announced;
-	struct shunt_stream *next_asked;
 	bool orphan;		/* closed under a blocking call; fd is our own copy */
 	uint32_t holds;		/* who else names it: the memory is not reused before they let go */
-	_Atomic bool leaving;	/* an acceptor's: it was refused, and its seat is let go when nothing on its way names it */
-	bool claimed;		/* service thread: a claim is under way, */
-	uint64_t claim_begun;	/* since then; 0: it is not timed (core/trace/slow_step.h) */
-	uint64_t named_until;	/* the same: it was refused, and messages of its lane up to this one may name its seat */
-	uint32_t line;		/* the same: of links, one of which has died under it (reconnect.h); 0 none */
-	uint32_t return_tries;	/* how often its claim has failed since, */
-	uint64_t return_at;	/* and when it is to be made again */
-	struct shunt_stream *next_offer;	/* in the service thread's lists */
-	struct shunt_stream *next_inbox;	/* service.inbox_lock */
+	struct shunt_claim claim;
 	struct shunt_tuple tuple;
 	/* Connectors: the address that the program has connected to; all 0: not known. */
 	uint8_t dialled[16];
@@ -319,24 +421,12 @@ struct shunt_stream {
 	struct shunt_pacing pacing;	/* on TCP, by a limit (core/qos/pacing.h) */
 	struct shunt_rendezvous *rendezvous;	/* of the address it listens at, or was accepted at; NULL: none */
 	_Atomic uint32_t uses; /* calls that were counted because it may be short (short_lived.h) */
-	bool told;		/* service thread: that owner was; nobody may offer it again before this is undone */
-	bool asked_twice;	/* service thread: who was asked first has ended */
-	bool redirected;	/* service thread: it has been claimed at another process first */
 	uint64_t born;
 	_Atomic uint64_t carried_since;	/* ns; acceptors: the first byte over TCP (unclaimed.h); 0: none yet */
-	enum shunt_reason reason;	/* why it is plain; streams_lock, or both of its own */
-	uint8_t left;		/* tx.lock: enum shunt_left, why it left the link last, */
-	uint32_t left_times;	/* and how often it did */
-	struct shunt_stream *next_in_lane;	/* lane.queue_lock */
+	struct shunt_why why;
 	struct shunt_stream *next_free;
 	struct shunt_control *control;	/* our control line: the peer writes it */
-
-	/* options the engine honours itself; UINT64_MAX = not known yet, 0 = none */
-	_Atomic uint64_t receive_timeout_ns;
-	_Atomic uint64_t send_timeout_ns;
-	_Atomic int low_water;	/* SO_RCVLOWAT */
-	_Atomic uint8_t stamps;	/* enum shunt_stamps */
-	_Atomic uint32_t user_timeout_ms;	/* TCP_USER_TIMEOUT; UINT32_MAX = not known yet, 0 = none */
+	struct shunt_options options;
 };
 
 /* --- what is true of a stream right now, without asking the kernel; any thread --- */
@@ -347,9 +437,9 @@ static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)
 	 * A sender that has stored `starved` looks here again. Pairs with the exchange in shunt_tx_unstarve(), which comes after the
 	 * store of `consumed`. An acquire alone may go ahead of the store (ldapr of aarch64), and the credit is never told.
 	 */
-	uint64_t consumed = atomic_load(&tx->consumed);
+	uint64_t consumed = atomic_load(&tx->ring.consumed);
 
-	return (consumed > tx->ring_from ? consumed : tx->ring_from) + tx->ring_bytes;
+	return (consumed > tx->ring.from ? consumed : tx->ring.from) + tx->ring.bytes;
 }
 
 /*
@@ -374,7 +464,7 @@ static inline bool shunt_tx_unstarve(struct shunt_tx *tx)
 /* The next send will use another ring: one was offered, and nothing is staged for the present one. */
 static inline bool shunt_tx_turns(const struct shunt_tx *tx)
 {
-	return atomic_load_explicit(&tx->offer, memory_order_relaxed) &&
+	return atomic_load_explicit(&tx->ring.offer, memory_order_relaxed) &&
 	       atomic_load(&tx->staged) == atomic_load(&tx->posted);
 }
 

@@ -124,7 +124,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_short_lived_ends(engine, stream);
 	atomic_store(&stream->state, SHUNT_CLOSED);
 	shunt_fork_slots_leave(stream);
-	if (stream->tx.resend)
+	if (stream->tx.backlog.bytes)
 		shunt_tcp_backlog_await(engine, stream);
 	shunt_request_refuse(engine, stream, false);
 	stream->tx.quick = false;

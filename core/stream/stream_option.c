@@ -30,7 +30,7 @@ static void tcp_option_changed(struct shunt_stream *stream, int name, const void
 	memcpy(&on, value, sizeof(on));
 	if (name == TCP_CORK) {
 		shunt_stream_corked(stream, on);
-	} else if (on && atomic_load(&stream->tx.gathering)) {
+	} else if (on && atomic_load(&stream->tx.gather.waits)) {
 		shunt_lock_take(&stream->tx.lock);
 		shunt_stream_push(stream);
 		shunt_lock_leave(&stream->tx.lock);
@@ -39,7 +39,7 @@ static void tcp_option_changed(struct shunt_stream *stream, int name, const void
 
 void shunt_stream_never_waits(struct shunt_stream *stream, int name)
 {
-	atomic_store(name == SO_RCVTIMEO ? &stream->receive_timeout_ns : &stream->send_timeout_ns, 1);
+	atomic_store(name == SO_RCVTIMEO ? &stream->options.receive_timeout_ns : &stream->options.send_timeout_ns, 1);
 }
 
 static const int stamps[] = { SO_TIMESTAMP, SO_TIMESTAMPNS, SO_TIMESTAMP_NEW, SO_TIMESTAMPNS_NEW };
@@ -56,8 +56,8 @@ bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stre
 {
 	uint8_t given = SHUNT_STAMPS_NONE;
 
-	if (atomic_load(&stream->stamps) != SHUNT_STAMPS_UNKNOWN)
-		return atomic_load(&stream->stamps) == SHUNT_STAMPS_GIVEN;
+	if (atomic_load(&stream->options.stamps) != SHUNT_STAMPS_UNKNOWN)
+		return atomic_load(&stream->options.stamps) == SHUNT_STAMPS_GIVEN;
 	for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++) {
 		socklen_t length = sizeof(int);
 		int on = 0;
@@ -65,7 +65,7 @@ bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stre
 		if (!engine->sys->getsockopt(fd, SOL_SOCKET, stamps[i], &on, &length) && on)
 			given = SHUNT_STAMPS_GIVEN;
 	}
-	atomic_store(&stream->stamps, given);
+	atomic_store(&stream->options.stamps, given);
 	return given == SHUNT_STAMPS_GIVEN;
 }
 
@@ -81,13 +81,13 @@ void shunt_stream_option_changed(struct shunt_stream *stream, int level, int nam
 	if (name == SO_LINGER)
 		shunt_tcp_backlog_linger_changed(stream);
 	if (is_stamps(name))
-		atomic_store(&stream->stamps, SHUNT_STAMPS_UNKNOWN);
+		atomic_store(&stream->options.stamps, SHUNT_STAMPS_UNKNOWN);
 	if (name == SO_RCVTIMEO)
-		atomic_store(&stream->receive_timeout_ns, UINT64_MAX);
+		atomic_store(&stream->options.receive_timeout_ns, UINT64_MAX);
 	if (name == SO_SNDTIMEO)
-		atomic_store(&stream->send_timeout_ns, UINT64_MAX);
+		atomic_store(&stream->options.send_timeout_ns, UINT64_MAX);
 	if (name == SO_SNDBUF || name == SO_SNDBUFFORCE)
 		shunt_overflow_changed(stream);
 	if (name == SO_RCVLOWAT && !stream->engine->sys->getsockopt(stream->fd, level, name, &low, &length))
-		atomic_store(&stream->low_water, low > 0 ? low : 1);
+		atomic_store(&stream->options.low_water, low > 0 ? low : 1);
 }

@@ -51,71 +51,71 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	stream->lane = NULL;
 	stream->id = stream->peer_id = 0;
 	set(&stream->agreed, false);
-	set(&stream->retiring, SHUNT_STAYING);
-	set(&stream->asked, SHUNT_NOT_ASKED);
-	stream->in_chain = 0;
-	stream->let_go = false;
+	set(&stream->handing.retiring, SHUNT_STAYING);
+	set(&stream->handing.asked, SHUNT_NOT_ASKED);
+	stream->queue.chain = 0;
+	stream->queue.let_go = false;
 	set(&stream->releases, 0);
 	set(&stream->released, false);
-	set(&stream->lane_work, 0);
+	set(&stream->queue.work, 0);
 
 	set(&tx->track, SHUNT_TCP);
 	tx->quick = false;
-	set(&tx->grow_asked, false);
+	set(&tx->ring.grow_asked, false);
 	set(&tx->announced, 0);
 	set(&tx->left_at, SHUNT_NEVER);
 	set(&tx->upgrade_at, 0);
 	set(&tx->handback_at, 0);	/* of another stream that had this memory: a failover asks what came before it */
-	tx->resend_fin = false;
+	tx->backlog.fin = false;
 	tx->kernels = false;
-	set(&tx->lingers, false);
-	set(&tx->end_fd, -1);
-	tx->fin_wr = 0;
+	set(&tx->fin_later.due, false);
+	set(&tx->fin_later.fd, -1);
+	tx->fin_later.wr = 0;
 	set(&tx->halted, false);
 	set(&tx->pin, NULL);
 	set(&tx->pinned_wr, 0);
-	set(&tx->old_bytes, 0);
+	set(&tx->ring.old_bytes, 0);
 	set(&tx->want_link, false);
 	set(&tx->held, 0);
 	set(&tx->unpassed, 0);
 	set(&tx->starved, false);
 	set(&tx->stuck_since, 0);
-	set(&tx->gathering, false);
+	set(&tx->gather.waits, false);
 	tx->last_wr = 0;
-	set(&tx->ring_from, 0);
-	tx->round = tx->round_posted = tx->round_bytes = 0;
-	set(&tx->ring_bytes, 0);
-	set(&tx->consumed, 0);
-	set(&tx->offer, 0);
-	tx->blocked_at = SHUNT_NEVER;
+	set(&tx->ring.from, 0);
+	tx->copying.round = tx->copying.posted = tx->copying.bytes = 0;
+	set(&tx->ring.bytes, 0);
+	set(&tx->ring.consumed, 0);
+	set(&tx->ring.offer, 0);
+	tx->ring.blocked_at = SHUNT_NEVER;
 	shunt_overflow_begin(tx);
-	set(&tx->turning, false);
+	set(&tx->ring.turning, false);
 	tx->flip_at = SHUNT_NEVER;
-	set(&tx->show, SHUNT_SHOWN);
+	set(&tx->proof.show, SHUNT_SHOWN);
 	shunt_send_buffer_free(&tx->stage);
 
 	set(&rx->track, SHUNT_TCP);
 	set(&rx->final, false);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_LINK_LEFT, 0);
 	set(&stream->end.fin, SHUNT_NEVER);
-	rx->asked_again = false;
+	rx->ring.asked_again = false;
 	set(&rx->announced, 0);
-	set(&rx->grown, false);
-	rx->quiet_tail = rx->quiet_since = 0;
+	set(&rx->ring.grown, false);
+	rx->ring.quiet_tail = rx->ring.quiet_since = 0;
 	set(&rx->boundary, SHUNT_NEVER);
 	set(&rx->second, SHUNT_NEVER);
 	set(&rx->retired, false);
-	set(&rx->proof, SHUNT_PROVEN);
-	set(&rx->nonce_at, SHUNT_NEVER);
-	set(&rx->next_bytes, 0);
+	set(&rx->proof.state, SHUNT_PROVEN);
+	set(&rx->proof.at, SHUNT_NEVER);
+	set(&rx->ring.next_bytes, 0);
 	set(&rx->next_from, SHUNT_NEVER);
-	rx->credited = 0;
-	set(&rx->sender_waits, false);
+	rx->ring.credited = 0;
+	set(&rx->ring.sender_waits, false);
 	set(&rx->withheld, 0);
-	rx->ring = NULL;
-	rx->ring_bytes = 0;
-	rx->ring_from = 0;
-	rx->link_open = false;
+	rx->ring.at = NULL;
+	rx->ring.bytes = 0;
+	rx->ring.from = 0;
+	rx->link.open = false;
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -132,9 +132,9 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->in_use = true;
 	set(&stream->fd, fd);
 	stream->numbers = 1;
-	stream->reason = SHUNT_REASON_NONE;
-	stream->left = SHUNT_LEFT_NEVER;
-	stream->left_times = 0;
+	stream->why.plain = SHUNT_REASON_NONE;
+	stream->why.left = SHUNT_LEFT_NEVER;
+	stream->why.left_times = 0;
 	set(&stream->link, NULL);
 	stream->tuple_known = false;
 	stream->proven_on = 0;
@@ -143,53 +143,53 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->marks.users, 0);
 	stream->pacing = (struct shunt_pacing) { 0 };
 	set(&stream->idle.since, 0);
-	stream->claimed = false;
-	set(&stream->leaving, false);
-	stream->redirected = stream->asked_twice = stream->told = false;
+	stream->claim.under_way = false;
+	set(&stream->claim.leaving, false);
+	stream->claim.redirected = stream->claim.asked_twice = stream->claim.owner_told = false;
 	stream->rendezvous = NULL;
 	set(&stream->carried_since, 0);
-	stream->line = stream->return_tries = 0;
-	stream->return_at = 0;
+	stream->claim.line = stream->claim.return_tries = 0;
+	stream->claim.return_at = 0;
 	stream->holds = 0;
-	set(&stream->retire_fd, -1);
-	set(&stream->wanted, false);
-	stream->shared = false;
-	set(&stream->slot, NULL);
-	stream->slot_left = false;
+	set(&stream->handing.fd, -1);
+	set(&stream->handing.wanted, false);
+	stream->sharing.lost = false;
+	set(&stream->sharing.slot, NULL);
+	stream->sharing.left = false;
 	set(&stream->uses, 0);
 	set(&stream->lasting, SHUNT_LASTING_UNKNOWN);
 	memset(stream->dialled, 0, sizeof(stream->dialled));
-	stream->inherited = false;
+	stream->sharing.inherited = false;
 	stream->dissolving = false;
 	stream->orphan = false;
-	stream->resend_fd = -1;
-	stream->awaited = stream->lingers = false;
+	stream->tx.backlog.fd = -1;
+	stream->tx.backlog.awaited = stream->tx.backlog.lingers = false;
 	stream->refusing = false;
 	set(&stream->role, SHUNT_CONNECTOR);
 	set(&stream->mock, (uint8_t)__atomic_load_n(&engine->config.mock, __ATOMIC_SEQ_CST));
 	set(&stream->nonblocking, nonblocking);
 	set(&stream->touched, false);
 	set(&stream->used, false);
-	set(&stream->receive_timeout_ns, UINT64_MAX);
-	set(&stream->send_timeout_ns, UINT64_MAX);
-	set(&stream->low_water, 1);
-	set(&stream->stamps, SHUNT_STAMPS_UNKNOWN);
-	set(&stream->user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
+	set(&stream->options.receive_timeout_ns, UINT64_MAX);
+	set(&stream->options.send_timeout_ns, UINT64_MAX);
+	set(&stream->options.low_water, 1);
+	set(&stream->options.stamps, SHUNT_STAMPS_UNKNOWN);
+	set(&stream->options.user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
 
-	tx->shown = false;
-	set(&tx->corked, false);
-	tx->resent = 0;
+	tx->proof.shown = false;
+	set(&tx->gather.corked, false);
+	tx->backlog.written = 0;
 	tx->offset = 0;
 	tx->bytes = (struct shunt_bytes) { 0 };
 	memset(tx->sizes, 0, sizeof(tx->sizes));
 
-	set(&rx->proof_fd, -1);
-	rx->end_reading = false;
-	rx->aside = 0;
+	set(&rx->proof.fd, -1);
+	rx->proof.end_reading = false;
+	rx->proof.aside = 0;
 	shunt_end_begin(&stream->end);
 	set(&rx->head, 0);
-	set(&rx->followed, 0);
-	set(&rx->answers, 0);
+	set(&rx->trace.followed, 0);
+	set(&rx->trace.answers, 0);
 	set(&rx->tail, 0);
 	rx->bytes = (struct shunt_bytes) { 0 };
 	atomic_store(&stream->state, SHUNT_FRESH);
@@ -260,7 +260,7 @@ static void answer_nobody(struct shunt_stream *stream)
 {
 	uint8_t retiring = SHUNT_RETIRING;
 
-	if (atomic_compare_exchange_strong(&stream->retiring, &retiring, SHUNT_CANNOT_RETIRE))
+	if (atomic_compare_exchange_strong(&stream->handing.retiring, &retiring, SHUNT_CANNOT_RETIRE))
 		shunt_group_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
 	shunt_fork_handover_answer(stream->engine, stream);
 }
@@ -357,9 +357,9 @@ struct shunt_stream *shunt_streams_next(struct shunt_engine *engine, struct shun
 
 bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
-	if (!stream->in_use || stream->reason)
+	if (!stream->in_use || stream->why.plain)
 		return false;
-	stream->reason = reason;
+	stream->why.plain = reason;
 	engine->reasons[reason]++;
 	return true;
 }

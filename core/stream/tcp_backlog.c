@@ -16,26 +16,26 @@
 static void take_linger(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct linger none = { .l_onoff = 1 };
-	socklen_t length = sizeof(stream->linger);
+	socklen_t length = sizeof(stream->tx.backlog.linger);
 
-	stream->lingers = !engine->sys->getsockopt(stream->resend_fd, SOL_SOCKET, SO_LINGER, &stream->linger, &length);
-	if (stream->lingers)
-		engine->sys->setsockopt(stream->resend_fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+	stream->tx.backlog.lingers = !engine->sys->getsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER, &stream->tx.backlog.linger, &length);
+	if (stream->tx.backlog.lingers)
+		engine->sys->setsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 }
 
 void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (!stream->lingers)
+	if (!stream->tx.backlog.lingers)
 		return;
-	engine->sys->setsockopt(stream->resend_fd, SOL_SOCKET, SO_LINGER, &stream->linger, sizeof(stream->linger));
-	stream->lingers = false;
+	engine->sys->setsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER, &stream->tx.backlog.linger, sizeof(stream->tx.backlog.linger));
+	stream->tx.backlog.lingers = false;
 }
 
 bool shunt_tcp_backlog_linger(const struct shunt_stream *stream, struct linger *linger)
 {
-	if (stream->lingers)
-		*linger = stream->linger;
-	return stream->lingers;
+	if (stream->tx.backlog.lingers)
+		*linger = stream->tx.backlog.linger;
+	return stream->tx.backlog.lingers;
 }
 
 bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger)
@@ -51,7 +51,7 @@ bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger)
 void shunt_tcp_backlog_linger_changed(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
-	if (stream->lingers)
+	if (stream->tx.backlog.lingers)
 		take_linger(stream->engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
 }
@@ -59,14 +59,14 @@ void shunt_tcp_backlog_linger_changed(struct shunt_stream *stream)
 /* Also what comes, when the program has closed it and no nonce is to come: refuse(). */
 static uint32_t events_for(struct shunt_stream *stream)
 {
-	bool what_comes = atomic_load(&stream->state) == SHUNT_CLOSED && atomic_load(&stream->rx.proof) != SHUNT_EXPECTED;
+	bool what_comes = atomic_load(&stream->state) == SHUNT_CLOSED && atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED;
 
 	return what_comes ? EPOLLOUT | EPOLLIN : EPOLLOUT;
 }
 
 static void listen_for(struct shunt_stream *stream, uint32_t events)
 {
-	shunt_loop_change(&stream->engine->loop, stream->resend_fd, &stream->source, events);
+	shunt_loop_change(&stream->engine->loop, stream->tx.backlog.fd, &stream->source, events);
 }
 
 /*
@@ -77,9 +77,9 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	int unread = 0;
 
-	engine->sys->ioctl(stream->resend_fd, FIONREAD, &unread);
+	engine->sys->ioctl(stream->tx.backlog.fd, FIONREAD, &unread);
 	if (unread)
-		shunt_streams_reset_tcp(engine, stream->resend_fd);
+		shunt_streams_reset_tcp(engine, stream->tx.backlog.fd);
 	else	/* it is the peer's end, and nothing comes behind it */
 		listen_for(stream, EPOLLOUT);
 }
@@ -87,7 +87,7 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 void shunt_tcp_backlog_proven(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
-	if (stream->awaited)
+	if (stream->tx.backlog.awaited)
 		listen_for(stream, events_for(stream));
 	shunt_lock_leave(&stream->tx.lock);
 }
@@ -96,26 +96,26 @@ void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *s
 {
 	struct shunt_service *service = engine->service;
 
-	if (stream->awaited) {
+	if (stream->tx.backlog.awaited) {
 		listen_for(stream, events_for(stream));
-		if (!stream->lingers)	/* it was paid, and owes again */
+		if (!stream->tx.backlog.lingers)	/* it was paid, and owes again */
 			take_linger(engine, stream);
 		return;
 	}
-	if (stream->resend_fd < 0)
-		stream->resend_fd = shunt_own_fds_copy(engine, shunt_deferred_fin_fd(stream));
-	if (stream->resend_fd < 0 ||
-	    shunt_loop_add(&engine->loop, stream->resend_fd, &stream->source, events_for(stream))) {
+	if (stream->tx.backlog.fd < 0)
+		stream->tx.backlog.fd = shunt_own_fds_copy(engine, shunt_deferred_fin_fd(stream));
+	if (stream->tx.backlog.fd < 0 ||
+	    shunt_loop_add(&engine->loop, stream->tx.backlog.fd, &stream->source, events_for(stream))) {
 		shunt_decision_say(SHUNT_LOG_ERROR, stream,
 				   "it is reset: out of descriptors or memory");
-		shunt_streams_reset_tcp(engine, stream->resend_fd >= 0 ? stream->resend_fd : shunt_deferred_fin_fd(stream));
-		shunt_own_fds_close(engine, stream->resend_fd);
-		stream->resend_fd = -1;
+		shunt_streams_reset_tcp(engine, stream->tx.backlog.fd >= 0 ? stream->tx.backlog.fd : shunt_deferred_fin_fd(stream));
+		shunt_own_fds_close(engine, stream->tx.backlog.fd);
+		stream->tx.backlog.fd = -1;
 		shunt_again_free(&stream->tx);	/* nobody will get it */
 		shunt_deferred_fin_written(stream);
 		return;
 	}
-	stream->awaited = true;
+	stream->tx.backlog.awaited = true;
 	take_linger(engine, stream);
 	atomic_fetch_add(&service->resends, 1);
 	shunt_streams_hold(stream);
@@ -130,17 +130,17 @@ void shunt_tcp_backlog_moves(struct shunt_source *source, uint32_t events)
 		return;	/* somebody is sending, and so writing it; the event comes again */
 	if (events & EPOLLIN)
 		refuse(engine, stream);
-	if (shunt_retire_resend(engine, stream->resend_fd, stream) == -EAGAIN) {
+	if (shunt_retire_resend(engine, stream->tx.backlog.fd, stream) == -EAGAIN) {
 		shunt_lock_leave(&stream->tx.lock);
 		return;
 	}
-	shunt_loop_remove(&engine->loop, stream->resend_fd);
-	if (stream->tx.resend_fin)
-		engine->sys->shutdown(stream->resend_fd, SHUT_WR);
-	stream->tx.resend_fin = false;
-	shunt_own_fds_close(engine, stream->resend_fd);
-	stream->resend_fd = -1;
-	stream->awaited = false;
+	shunt_loop_remove(&engine->loop, stream->tx.backlog.fd);
+	if (stream->tx.backlog.fin)
+		engine->sys->shutdown(stream->tx.backlog.fd, SHUT_WR);
+	stream->tx.backlog.fin = false;
+	shunt_own_fds_close(engine, stream->tx.backlog.fd);
+	stream->tx.backlog.fd = -1;
+	stream->tx.backlog.awaited = false;
 	shunt_deferred_fin_written(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	atomic_fetch_sub(&engine->service->resends, 1);
@@ -155,19 +155,19 @@ void shunt_tcp_backlog_give_up(struct shunt_stream *stream)
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	awaited = stream->awaited;
+	awaited = stream->tx.backlog.awaited;
 	if (awaited) {
 		shunt_decision_say(SHUNT_LOG_WARN, stream,
 				   "it is reset: its peer takes no bytes");
 		if (atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_loss_end(engine, stream, 0);
 		else
-			shunt_streams_reset_tcp(engine, stream->resend_fd);
-		shunt_loop_remove(&engine->loop, stream->resend_fd);
+			shunt_streams_reset_tcp(engine, stream->tx.backlog.fd);
+		shunt_loop_remove(&engine->loop, stream->tx.backlog.fd);
 		shunt_tcp_backlog_paid(engine, stream);
-		shunt_own_fds_close(engine, stream->resend_fd);
-		stream->resend_fd = -1;
-		stream->awaited = stream->tx.resend_fin = false;
+		shunt_own_fds_close(engine, stream->tx.backlog.fd);
+		stream->tx.backlog.fd = -1;
+		stream->tx.backlog.awaited = stream->tx.backlog.fin = false;
 		shunt_again_free(&stream->tx);
 		shunt_deferred_fin_written(stream);
 	}

@@ -13,7 +13,7 @@
 #include "core/service.h"
 #include "core/stream/stream.h"
 
-/* tx.resend will be written, even if the program closes the stream. tx.lock held. */
+/* tx.backlog.bytes will be written, even if the program closes the stream. tx.lock held. */
 void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream);
 /* All of it has been written, by whoever came first. tx.lock held. */
 void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *stream);

@@ -53,13 +53,13 @@ static uint64_t new_id(struct shunt_engine *engine, struct shunt_trace_book *boo
 void shunt_traced_rule(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t word)
 {
 	if (!shunt_traced_begin(engine, SHUNT_TRACES_RULES))
-		atomic_store(&stream->tx.ruled_trace, word);
+		atomic_store(&stream->tx.trace.ruled, word);
 }
 
 /* Of this many sends one is followed; 0: none. */
 static uint64_t one_in(struct shunt_tx *tx, uint8_t traces)
 {
-	uint8_t ruled = atomic_load_explicit(&tx->ruled_trace, memory_order_relaxed);
+	uint8_t ruled = atomic_load_explicit(&tx->trace.ruled, memory_order_relaxed);
 	uint8_t word = ruled ? ruled : traces & SHUNT_TRACES_OURS;
 
 	return word ? 1ull << (word - 1) : 0;
@@ -70,7 +70,7 @@ static uint64_t sends_of(const struct shunt_tx *tx, struct shunt_pendings *pendi
 {
 	return atomic_load_explicit(&pendings->sends, memory_order_relaxed) +
 	       atomic_load_explicit(&pendings->granted, memory_order_relaxed) -
-	       atomic_load_explicit(&tx->passes, memory_order_relaxed);
+	       atomic_load_explicit(&tx->trace.passes, memory_order_relaxed);
 }
 
 /* So many sends pass before the next look: until the next one that is followed, or for ever where only answers are. */
@@ -79,7 +79,7 @@ static void grant_passes(struct shunt_tx *tx, struct shunt_pendings *pendings, u
 	uint64_t sends = atomic_load_explicit(&pendings->sends, memory_order_relaxed);
 	uint32_t passes = every ? (uint32_t)(every - 1 - (sends & (every - 1))) : 0;
 
-	atomic_store_explicit(&tx->passes, passes, memory_order_relaxed);
+	atomic_store_explicit(&tx->trace.passes, passes, memory_order_relaxed);
 	atomic_store_explicit(&pendings->granted, passes, memory_order_relaxed);
 }
 
@@ -96,7 +96,7 @@ void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream,
 		       size_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_pendings *pendings = tx->pendings;
+	struct shunt_pendings *pendings = tx->trace.pendings;
 	struct shunt_trace_book *book = book_of(engine);
 	struct shunt_pending pending = { .end = tx->offset + bytes };
 	uint64_t every = one_in(tx, traces);
@@ -105,17 +105,17 @@ void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (pendings)
 		pendings->open = false;
 	if (!bytes ||
-	    !(every || atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)))
+	    !(every || atomic_load_explicit(&stream->rx.trace.answers, memory_order_relaxed)))
 		return;
 	if (!pendings)
-		tx->pendings = pendings = calloc(1, sizeof(*pendings));
+		tx->trace.pendings = pendings = calloc(1, sizeof(*pendings));
 	if (!pendings)
 		return;
 	atomic_store_explicit(&pendings->sends, sends_of(tx, pendings), memory_order_relaxed);
 	grant_passes(tx, pendings, every);
-	tx->passes_of = traces;
-	pendings->chosen = every && !tx->passes;
-	pendings->answers = atomic_exchange_explicit(&stream->rx.answers, 0, memory_order_relaxed);
+	tx->trace.of = traces;
+	pendings->chosen = every && !tx->trace.passes;
+	pendings->answers = atomic_exchange_explicit(&stream->rx.trace.answers, 0, memory_order_relaxed);
 	pendings->open = pendings->chosen || pendings->answers;
 	if (!pendings->open)
 		return;
@@ -133,12 +133,12 @@ static void count_send(struct shunt_tx *tx, struct shunt_pendings *pendings)
 	uint64_t sends = atomic_load_explicit(&pendings->sends, memory_order_relaxed);
 
 	atomic_store_explicit(&pendings->sends, sends + 1, memory_order_relaxed);
-	grant_passes(tx, pendings, one_in(tx, tx->passes_of));
+	grant_passes(tx, pendings, one_in(tx, tx->trace.of));
 }
 
 void shunt_traced_abandon(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_pendings *pendings = stream->tx.pendings;
+	struct shunt_pendings *pendings = stream->tx.trace.pendings;
 
 	if (!pendings->open && shunt_pendings_any(pendings))
 		shunt_trace_count(book_of(engine), SHUNT_TRACE_ABANDONED,
@@ -147,12 +147,12 @@ void shunt_traced_abandon(struct shunt_engine *engine, struct shunt_stream *stre
 
 void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream, ssize_t taken)
 {
-	struct shunt_pendings *pendings = stream->tx.pendings;
+	struct shunt_pendings *pendings = stream->tx.trace.pendings;
 	struct shunt_trace_book *book = book_of(engine);
 
 	if (!pendings)
 		return;
-	if (taken > 0 && one_in(&stream->tx, stream->tx.passes_of))
+	if (taken > 0 && one_in(&stream->tx, stream->tx.trace.of))
 		count_send(&stream->tx, pendings);
 	if (!pendings->open)
 		return;
@@ -160,7 +160,7 @@ void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (taken <= 0) {
 		if (!pendings->lost)
 			shunt_pendings_withdraw(pendings);
-		atomic_store_explicit(&stream->rx.answers, pendings->answers, memory_order_relaxed);
+		atomic_store_explicit(&stream->rx.trace.answers, pendings->answers, memory_order_relaxed);
 		return;
 	}
 	shunt_trace_count(book, SHUNT_TRACE_CHOSEN, pendings->chosen);
@@ -217,7 +217,7 @@ void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane,
 	shunt_lock_take(&followed->lock);
 	for (int i = 0; i < SHUNT_TRACE_SLOTS && shunt_followed_next(followed, &record); i++)
 		follow(followed, lane, &record, now);
-	atomic_store(&stream->rx.followed,
+	atomic_store(&stream->rx.trace.followed,
 		     shunt_followed_see(followed, stream->id, tail, now, lane->held_until));
 	shunt_lock_leave(&followed->lock);
 	if (followed->zone.at && now - followed->zone.at > STALE)
@@ -230,15 +230,15 @@ void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream,
 	uint64_t now = shunt_now(engine), id = 0;
 
 	if (!followed) {
-		atomic_store(&stream->rx.followed, 0);
+		atomic_store(&stream->rx.trace.followed, 0);
 		return;
 	}
 	shunt_lock_take(&followed->lock);
-	atomic_store(&stream->rx.followed,
+	atomic_store(&stream->rx.trace.followed,
 		     shunt_followed_read(followed, stream->id, head, stream->fd, now, &id));
 	shunt_lock_leave(&followed->lock);
 	if (id)
-		atomic_store_explicit(&stream->rx.answers, id, memory_order_relaxed);
+		atomic_store_explicit(&stream->rx.trace.answers, id, memory_order_relaxed);
 }
 
 /* --- the end --- */
@@ -251,9 +251,9 @@ void shunt_traced_leave(struct shunt_stream *stream)
 
 	if (!book)
 		return;
-	if (stream->tx.pendings)
+	if (stream->tx.trace.pendings)
 		shunt_trace_count(book, SHUNT_TRACE_ABANDONED,
-				  shunt_pendings_drop(stream->tx.pendings));
+				  shunt_pendings_drop(stream->tx.trace.pendings));
 	shunt_lock_take(&lane->lock);
 	shunt_lane_trace_forget(lane, stream);
 	shunt_lock_leave(&lane->lock);
@@ -262,24 +262,24 @@ void shunt_traced_leave(struct shunt_stream *stream)
 		shunt_followed_forget(followed, stream->id);
 		shunt_lock_leave(&followed->lock);
 	}
-	atomic_store(&stream->rx.followed, 0);
+	atomic_store(&stream->rx.trace.followed, 0);
 }
 
 void shunt_traced_free(struct shunt_engine *engine, struct shunt_tx *tx)
 {
 	struct shunt_trace_book *book = book_of(engine);
 
-	if (book && tx->pendings)
-		tell_sends(book, tx, tx->pendings);
-	free(tx->pendings);
-	tx->pendings = NULL;
-	atomic_store(&tx->passes, 0);
-	atomic_store(&tx->ruled_trace, 0);
+	if (book && tx->trace.pendings)
+		tell_sends(book, tx, tx->trace.pendings);
+	free(tx->trace.pendings);
+	tx->trace.pendings = NULL;
+	atomic_store(&tx->trace.passes, 0);
+	atomic_store(&tx->trace.ruled, 0);
 }
 
 void shunt_traced_tell(struct shunt_stream *stream)
 {
-	struct shunt_pendings *pendings = stream->tx.pendings;
+	struct shunt_pendings *pendings = stream->tx.trace.pendings;
 	struct shunt_trace_book *book = book_of(stream->engine);
 
 	if (book && pendings)
@@ -288,9 +288,9 @@ void shunt_traced_tell(struct shunt_stream *stream)
 
 void shunt_traced_inherit(struct shunt_stream *stream)
 {
-	if (stream->tx.pendings)
-		memset(stream->tx.pendings, 0, sizeof(*stream->tx.pendings));
-	atomic_store(&stream->tx.passes, 0);
-	atomic_store(&stream->rx.answers, 0);
-	atomic_store(&stream->rx.followed, 0);
+	if (stream->tx.trace.pendings)
+		memset(stream->tx.trace.pendings, 0, sizeof(*stream->tx.trace.pendings));
+	atomic_store(&stream->tx.trace.passes, 0);
+	atomic_store(&stream->rx.trace.answers, 0);
+	atomic_store(&stream->rx.trace.followed, 0);
 }

@@ -42,11 +42,11 @@ static inline enum shunt_traced shunt_traced_enter(struct shunt_engine *engine,
 						   size_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
-	uint32_t passes = atomic_load_explicit(&tx->passes, memory_order_relaxed);
+	uint32_t passes = atomic_load_explicit(&tx->trace.passes, memory_order_relaxed);
 
-	if (passes && tx->passes_of == traces &&
-	    !atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)) {
-		atomic_store_explicit(&tx->passes, passes - 1, memory_order_relaxed);
+	if (passes && tx->trace.of == traces &&
+	    !atomic_load_explicit(&stream->rx.trace.answers, memory_order_relaxed)) {
+		atomic_store_explicit(&tx->trace.passes, passes - 1, memory_order_relaxed);
 		return SHUNT_TRACED_PASSED;
 	}
 	shunt_traced_call(engine, stream, traces, bytes);
@@ -60,7 +60,7 @@ static inline void shunt_traced_leave_call(struct shunt_engine *engine,
 	if (__builtin_expect(follows == SHUNT_TRACED_LOOKED_AT, 0))
 		shunt_traced_sent(engine, stream, taken);
 	else if (__builtin_expect(taken <= 0, 0))
-		atomic_fetch_add_explicit(&stream->tx.passes, 1, memory_order_relaxed);
+		atomic_fetch_add_explicit(&stream->tx.trace.passes, 1, memory_order_relaxed);
 }
 
 /* Is there anything to do for bytes that arrive? Without the lock: other threads only take out of `told`. */
@@ -73,7 +73,7 @@ static inline bool shunt_traced_expects(const struct shunt_followed *followed)
 /* That is so, and bytes of the stream up to `tail` are about to be announced. group.lock held. */
 void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane,
 			 struct shunt_stream *stream, uint64_t tail);
-/* The program has read up to `head`, which is at rx.followed or behind it. rx.lock held. */
+/* The program has read up to `head`, which is at rx.trace.followed or behind it. rx.lock held. */
 void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t head);
 
 /* The stream leaves its seat: what is known of its sends is not true of the next one there. */

@@ -50,7 +50,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 	if (track == SHUNT_LINK) {
 		shunt_overflow_begin(tx);
 		atomic_store(&tx->upgrade_at, tx->offset);
-		tx->ring_from = tx->offset;
+		tx->ring.from = tx->offset;
 		/* The peer may have answered what another thread of ours has just posted and is still to note. */
 		shunt_lock_take(&stream->lane->lock);
 		shunt_send_buffer_begin(stream);
@@ -65,7 +65,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		atomic_store(&tx->handed, false);
 		atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
 		SHUNT_PROBE3(handback, atomic_load(&stream->fd), tx->offset,
-			     shunt_left_text(stream->left));
+			     shunt_left_text(stream->why.left));
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_HANDBACK | shunt_tx_rest(tx));
 	}
 	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
@@ -100,12 +100,12 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 	}
 	/* The peer's wish for TCP stands, also when it proves itself afterwards. */
 	wanted = atomic_load(&tx->want_link) && !atomic_load(&tx->held) &&
-				 atomic_load(&stream->asked) == SHUNT_NOT_ASKED &&
+				 atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED &&
 				 shunt_proof_is_complete(stream) ?
 			 SHUNT_LINK :
 			 SHUNT_TCP;
 	if (wanted != tx->track && !atomic_load(&tx->unpassed) && !atomic_load(&stream->released) &&
-	    !tx->resend) {
+	    !tx->backlog.bytes) {
 		if (wanted == SHUNT_TCP)
 			shunt_left_choose(engine, stream);
 		turn(engine, stream, wanted);
@@ -119,7 +119,7 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 	uint8_t before = tx->track;
 
 	tx->quick = false;
-	if (atomic_load(&stream->retiring) == SHUNT_STAYING && !atomic_load(&tx->halted))
+	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING && !atomic_load(&tx->halted))
 		shunt_track_choose(engine, stream);
 	if (tx->track != before)
 		shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* a waiter for room waits on the other track */
@@ -136,8 +136,8 @@ static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stre
 
 	shunt_lock_take(&engine->group.lock);
 	rx->track = rx->track == SHUNT_TCP ? SHUNT_LINK : SHUNT_TCP;
-	if (rx->credited < head)
-		rx->credited = head;
+	if (rx->ring.credited < head)
+		rx->ring.credited = head;
 	atomic_store(&rx->switched, head);
 	next = atomic_exchange(&rx->second, SHUNT_NEVER);
 	/* On a dead link the last track is TCP, behind all that was delivered. */

@@ -49,16 +49,16 @@ static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t begun, until;
 
-	tx->grow_asked = true;
+	tx->ring.grow_asked = true;
 	if (shunt_link_send(stream->link, &message, NULL, 0))
 		return;
 	begun = shunt_now(engine);
 	until = begun + GROW_PATIENCE;
 	do {
 		shunt_group_poll(engine);
-	} while (!atomic_load(&tx->offer) && shunt_now(engine) < until);
+	} while (!atomic_load(&tx->ring.offer) && shunt_now(engine) < until);
 	shunt_slow_stream(stream, SHUNT_STEP_GROW,
-			  shunt_config_live(&engine->config.slow_us) ? begun : 0, tx->ring_bytes);
+			  shunt_config_live(&engine->config.slow_us) ? begun : 0, tx->ring.bytes);
 }
 
 /*
@@ -69,13 +69,13 @@ static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream
 static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	bool asks = !tx->grow_asked;
+	bool asks = !tx->ring.grow_asked;
 
-	if (tx->ring_bytes >= engine->config.ring_max || atomic_load(&tx->offer))
+	if (tx->ring.bytes >= engine->config.ring_max || atomic_load(&tx->ring.offer))
 		return;
 	if (asks)
 		ask_to_grow(engine, stream);
-	if (atomic_load(&tx->offer))
+	if (atomic_load(&tx->ring.offer))
 		return;
 	shunt_loss_look(engine, stream);
 	if (asks)
@@ -113,12 +113,12 @@ static int reset_before(struct shunt_stream *stream)
 /* The reader may have room for us that is less than half its ring: once for all that it has given. */
 static void say_blocked(struct shunt_stream *stream)
 {
-	uint64_t consumed = atomic_load(&stream->tx.consumed);
+	uint64_t consumed = atomic_load(&stream->tx.ring.consumed);
 
 	shunt_user_timeout_begin(stream);
-	if (stream->tx.blocked_at == consumed)
+	if (stream->tx.ring.blocked_at == consumed)
 		return;
-	stream->tx.blocked_at = consumed;
+	stream->tx.ring.blocked_at = consumed;
 	shunt_lane_no_room(stream->lane, atomic_load(&stream->fd));
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_BLOCKED);
 }
@@ -128,7 +128,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t before = tx->offset;
-	bool gather = flags & MSG_MORE || atomic_load_explicit(&tx->corked, memory_order_relaxed);
+	bool gather = flags & MSG_MORE || atomic_load_explicit(&tx->gather.corked, memory_order_relaxed);
 	size_t taken;
 	int error = -EAGAIN;
 	bool asked = false, open = false;
@@ -137,7 +137,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 	while (__builtin_expect(taken < bytes, 0)) {
 		size_t more;
 
-		if (atomic_load_explicit(&tx->gathering, memory_order_relaxed))
+		if (atomic_load_explicit(&tx->gather.waits, memory_order_relaxed))
 			shunt_lane_push(stream->lane, stream);
 
 		if (atomic_load(&tx->unpassed) && shunt_stream_tcp_closed(stream)) {
@@ -194,17 +194,17 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	ssize_t sent;
 	int unsent;
 
-	if (__builtin_expect(tx->pendings != NULL, 0))
+	if (__builtin_expect(tx->trace.pendings != NULL, 0))
 		shunt_traced_abandon(engine, stream);
 	if (__builtin_expect(shunt_end_error(&stream->end), 0))
 		return dead_error(stream);
-	if (__builtin_expect(atomic_load_explicit(&tx->show, memory_order_relaxed) == SHUNT_PLACED,
+	if (__builtin_expect(atomic_load_explicit(&tx->proof.show, memory_order_relaxed) == SHUNT_PLACED,
 			     0)) {
 		if (shunt_proof_holds(stream))
 			return -EAGAIN;
 		shunt_proof_withdraw(stream);	/* what is sent now stands at its place */
 	}
-	if (__builtin_expect(tx->resend != NULL, 0)) {
+	if (__builtin_expect(tx->backlog.bytes != NULL, 0)) {
 		unsent = shunt_retire_resend(engine, fd, stream);
 		if (unsent)
 			return unsent;
@@ -260,18 +260,18 @@ static void listen_now_and_then(struct shunt_engine *engine, struct shunt_tx *tx
 {
 	uint64_t now;
 
-	if (tx->seen_polls != shunt_thread.polls || tx->seen_thread != &shunt_thread) {
-		bool polled = tx->seen_thread == &shunt_thread;
+	if (tx->hearing.polls != shunt_thread.polls || tx->hearing.thread != &shunt_thread) {
+		bool polled = tx->hearing.thread == &shunt_thread;
 
-		tx->seen_polls = shunt_thread.polls;
-		tx->seen_thread = &shunt_thread;
+		tx->hearing.polls = shunt_thread.polls;
+		tx->hearing.thread = &shunt_thread;
 		if (polled)
 			return;
 	}
 	now = shunt_cycles();
-	if (now - tx->heard < DEAF_TICKS || engine->manual)	/* a simulation is the same each time */
+	if (now - tx->hearing.at < DEAF_TICKS || engine->manual)	/* a simulation is the same each time */
 		return;
-	tx->heard = now;
+	tx->hearing.at = now;
 	shunt_group_poll(engine);
 }
 
@@ -289,7 +289,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		/* The peer may want what the link carried sent again first. */
 		if (__builtin_expect(atomic_load(&tx->halted), 0))
 			return wait_for_peer(stream);
-		if (atomic_load(&stream->retiring) == SHUNT_RETIRING)
+		if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
 			return -EAGAIN;
 		shunt_track_choose(engine, stream);
 		if (tx->flip_at != SHUNT_NEVER && bytes > tx->flip_at - tx->offset &&
@@ -474,7 +474,7 @@ void shunt_stream_corked(struct shunt_stream *stream, bool on)
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_lock_take(&tx->lock);
-	atomic_store(&tx->corked, on);
+	atomic_store(&tx->gather.corked, on);
 	if (!on)
 		shunt_stream_push(stream);
 	shunt_lock_leave(&tx->lock);
@@ -482,7 +482,7 @@ void shunt_stream_corked(struct shunt_stream *stream, bool on)
 
 void shunt_stream_push(struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->tx.gathering) && stream->tx.track == SHUNT_LINK &&
+	if (atomic_load(&stream->tx.gather.waits) && stream->tx.track == SHUNT_LINK &&
 	    atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_lane_push(stream->lane, stream);
 }
@@ -497,8 +497,8 @@ int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *
 	tcp -= shunt_proof_unsent(tx, tcp);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK)
 		tcp += shunt_narrow_int(tx->offset - atomic_load(&tx->posted));
-	if (tx->resend && tx->resend != tx->nonce)
-		tcp += shunt_narrow_int(tx->resend_bytes - tx->resend_done);
+	if (tx->backlog.bytes && tx->backlog.bytes != tx->proof.nonce)
+		tcp += shunt_narrow_int(tx->backlog.size - tx->backlog.done);
 	shunt_lock_leave(&tx->lock);
 	return tcp;
 }

@@ -14,7 +14,7 @@ static bool waits(struct shunt_stream *stream)
 {
 	return stream->role == SHUNT_ACCEPTOR && atomic_load(&stream->carried_since) &&
 	       atomic_load(&stream->lasting) != SHUNT_LASTING_WAITS && !stream->link &&
-	       !stream->line && !stream->possession &&
+	       !stream->claim.line && !stream->possession &&
 	       atomic_load(&stream->state) == SHUNT_CANDIDATE;
 }
 
@@ -70,7 +70,7 @@ static bool is_due(struct shunt_stream *stream, void *arg)
 	if (stream->fd < 0 || !waits(stream))
 		return false;
 	/* The owner of its address has been told, and whoever claims it there is sent here. */
-	due = atomic_load(&stream->carried_since) + patience(stream->engine) * (stream->told ? 2 : 1);
+	due = atomic_load(&stream->carried_since) + patience(stream->engine) * (stream->claim.owner_told ? 2 : 1);
 	if (due > look->now && due < look->next)
 		look->next = due;
 	return due <= look->now;

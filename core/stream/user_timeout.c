@@ -30,7 +30,7 @@ void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late)
 
 void shunt_user_timeout_changed(struct shunt_stream *stream)
 {
-	atomic_store(&stream->user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
+	atomic_store(&stream->options.user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
 	if (atomic_load(&stream->tx.starved) || atomic_load(&stream->tx.halted))
 		shunt_user_timeout_note(stream, 0);
 	if (atomic_load(&stream->tx.stuck_since))
@@ -54,7 +54,7 @@ static uint64_t time_of(struct shunt_stream *stream, uint32_t patience)
 static bool is_due(struct shunt_stream *stream, void *arg)
 {
 	uint64_t since = atomic_load(&stream->tx.stuck_since), until;
-	uint32_t patience = atomic_load(&stream->user_timeout_ms);
+	uint32_t patience = atomic_load(&stream->options.user_timeout_ms);
 	struct look *look = arg;
 
 	if (!since || !patience)
@@ -80,14 +80,14 @@ static bool is_stuck(struct shunt_stream *stream)
 /* tx.lock held. */
 static uint32_t patience_of(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	uint32_t patience = atomic_load(&stream->user_timeout_ms);
+	uint32_t patience = atomic_load(&stream->options.user_timeout_ms);
 	socklen_t length = sizeof(patience);
 
 	if (patience != SHUNT_USER_TIMEOUT_UNKNOWN)
 		return patience;
 	if (engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, &length))
 		patience = 0;
-	atomic_store(&stream->user_timeout_ms, patience);
+	atomic_store(&stream->options.user_timeout_ms, patience);
 	return patience;
 }
 

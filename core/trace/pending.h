@@ -25,7 +25,7 @@ struct shunt_pending {
 struct shunt_pendings {
 	struct shunt_lock lock; /* innermost */
 	_Atomic uint64_t sends; /* that counted up to the last look; written under tx.lock, as the next five */
-	_Atomic uint32_t granted; /* tx.passes after that look */
+	_Atomic uint32_t granted; /* tx.trace.passes after that look */
 	bool open; /* the call under way is followed: it was added last */
 	bool chosen; /* as one in 2^K */
 	bool lost; /* and there was no room for it */

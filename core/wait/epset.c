@@ -355,7 +355,7 @@ static bool kernel_forgets(struct shunt_engine *engine, const struct shunt_strea
 {
 	bool alone;
 
-	if (stream->inherited)
+	if (stream->sharing.inherited)
 		return true;
 	shunt_lock_take(&engine->streams_lock);
 	alone = !stream->holds && !stream->tuple_known && !stream->orphan;

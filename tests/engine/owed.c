@@ -398,7 +398,7 @@ void nothing_is_awaited_of_the_dead(void **state)
 	assert_int_equal(put(0, 0, 9000, 0), 9000);
 	atomic_store(&bed.lane[1]->allowed, 0);
 	assert_int_equal(get(0, 0, BUFFER), 9000);
-	assert_true(atomic_load(&reader->lane_work) & SHUNT_WORK_CREDIT);
+	assert_true(atomic_load(&reader->queue.work) & SHUNT_WORK_CREDIT);
 	shunt_retire_begin(engines[1], reader, SHUNT_REASON_SPLICE);
 	assert_false(shunt_retire_goes_on(reader));
 	while (stream_retiring(reader) != SHUNT_RETIRED)

@@ -76,7 +76,7 @@ void ours_is_not_sent_on(void **state)
 static void assert_plain(struct pair *pair, const char *reason)
 {
 	assert_int_equal(stream_state(stream_of(&pair->side[0])), SHUNT_PLAIN);
-	assert_string_equal(shunt_reason_text(stream_of(&pair->side[0])->reason), reason);
+	assert_string_equal(shunt_reason_text(stream_of(&pair->side[0])->why.plain), reason);
 	close_side(&pair->side[0]);
 	close_side(&pair->side[1]);
 	for (int i = 0; i < 10; i++)

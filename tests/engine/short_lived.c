@@ -133,7 +133,7 @@ static void use(int times)
 static void assert_connector(uint8_t state, enum shunt_reason reason)
 {
 	assert_int_equal(stream_state(stream_of(&bed.pair[0].side[0])), state);
-	assert_int_equal(stream_of(&bed.pair[0].side[0])->reason, reason);
+	assert_int_equal(stream_of(&bed.pair[0].side[0])->why.plain, reason);
 }
 
 static void make_far(struct shunt_config *config, struct shunt_sys *sys)
@@ -269,7 +269,7 @@ void a_service_puts_off_a_short_one(void **state)
 	}
 	put(1, 0, 1, 0);
 	some_turns();
-	assert_int_equal(stream_of(&bed.pair[1].side[0])->reason, SHUNT_REASON_OTHER_HOST);
+	assert_int_equal(stream_of(&bed.pair[1].side[0])->why.plain, SHUNT_REASON_OTHER_HOST);
 	close_side(&bed.pair[1].side[0]);
 	close_side(&bed.pair[1].side[1]);
 	some_turns();

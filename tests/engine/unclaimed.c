@@ -34,7 +34,7 @@ static void assert_state(struct pair *pair, uint8_t state, enum shunt_reason rea
 	struct shunt_stream *stream = stream_of(&pair->side[1]);
 
 	assert_int_equal(stream_state(stream), state);
-	assert_int_equal(stream->reason, reason);
+	assert_int_equal(stream->why.plain, reason);
 }
 
 static void end(struct pair *pair)

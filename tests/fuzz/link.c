@@ -563,7 +563,7 @@ static void knock_as_relative(void)
 		return;
 	}
 	if (stream && fuzz_below(in, 4))
-		atomic_store(&stream->wanted, true);
+		atomic_store(&stream->handing.wanted, true);
 	for (unsigned int i = 0; i < count; i++)
 		fds[i] = some_descriptor(fuzz_below(in, 7));
 	if (bytes)

@@ -3,6 +3,7 @@
 sim_tests = tests/sim/sim tests/sim/tokens_sim
 check_PROGRAMS += $(sim_tests)
 TESTS += $(sim_tests) tests/sim/beside.sh
+quick_tests += $(sim_tests)
 EXTRA_DIST += tests/sim/beside.sh tests/sim/taken.py
 
 tests_sim_sim_SOURCES = \
