@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Measurements: nothing here is part of make check. tests/README.md tells more.
+# Measurements: nothing here is part of make check-all. tests/README.md tells more.
 check_PROGRAMS += tests/bench/pp
 tests_bench_pp_SOURCES = tests/bench/pp.c tests/plain.h
 tests_bench_pp_CFLAGS = $(plain_cflags)

@@ -6,6 +6,7 @@
 #	PASSES="both server client"	who is shunted: both ends (cold: from the first byte; warm: after
 #					traffic, until that is on the link), only the end that accepts,
 #					only the one that connects; default "cold warm server client"
+#	SAMPLE=8			of these cases every eighth
 #	STABLE=20 diff.sh		no Shunt at all: each case so many times bare, all must agree
 #	SHUNT_FLIP=4096 diff.sh		with flips (any SHUNT_* variable is taken over)
 #	JOBS=1				how many cases run at once; default 4
@@ -199,7 +200,7 @@ else
 	echo "not ok - each line of known matches a case"
 	printf '# %s\n' "${said//$'\n'/$'\n'# }"
 fi > "$out/tap.unnumbered"
-"$cases" list | grep -E -- "$pattern" |
+"$cases" list | grep -E -- "$pattern" | awk -v every="${SAMPLE:-1}" 'NR % every == 1 % every' |
 	xargs -d '\n' -P "${JOBS:-4}" -I{} env CALLS_LINE={} "$0" >> "$out/tap.unnumbered"
 awk '/^(not )?ok - / { n++; sub(/ok -/, "ok " n " -") } { print }
 	/^not ok .* # TODO / { known++; next } /^not ok/ { bad++ }

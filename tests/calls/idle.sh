@@ -3,7 +3,7 @@
 # What Shunt costs when nothing happens: CPU time, start-up, memory, many connections. TAP.
 #
 #	SECONDS_IDLE=10 RUNS=200 CONNECTIONS=10000 idle.sh	these are the defaults
-#	QUICK=1 idle.sh			a short form for make check
+#	QUICK=1 idle.sh			a short form for make check-all
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u

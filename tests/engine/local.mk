@@ -5,6 +5,7 @@ engine_tests = tests/engine/race tests/engine/account_race tests/engine/batch te
 	tests/engine/trace
 check_PROGRAMS += $(engine_tests)
 TESTS += $(engine_tests) tests/engine/race_fetch.sh
+quick_tests += $(engine_tests) tests/engine/race_fetch.sh
 EXTRA_DIST += tests/engine/race_fetch.sh
 
 # Two engines.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # One fuzzer for each parser and one for the engine. With --enable-fuzz each is libFuzzer's program; without, it runs
-# the inputs that it is given, which make check does.
+# the inputs that it is given, which make check-all does.
 fuzzers = tests/fuzz/remote tests/fuzz/channel tests/fuzz/conf tests/fuzz/config tests/fuzz/device tests/fuzz/directory tests/fuzz/shm_segment tests/fuzz/remote_listener \
 	tests/fuzz/link tests/fuzz/model tests/fuzz/peer tests/fuzz/qos_rules tests/fuzz/rules tests/fuzz/witness
 check_PROGRAMS += $(fuzzers)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# Tests that need RDMA devices, in guests under QEMU: not part of make check. tests/lab/README.md tells more.
+# Tests that need RDMA devices, in guests under QEMU: not part of make check-all. tests/lab/README.md tells more.
 EXTRA_DIST += tests/lab/README.md tests/lab/lab.sh tests/lab/kernel.sh tests/lab/machine.sh tests/lab/init \
 	tests/lab/inside.sh
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Users who mean no good, beside programs of two others: hostile.py. `make check` runs one attack of each kind;
+# Users who mean no good, beside programs of two others: hostile.py. `make check-all` runs one attack of each kind;
 # ALL=1 hostile.sh runs all of them, and hostile.sh NAME... some. Needs root, to be three users. TAP.
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Mixed load for an hour (issue: nothing grows): connections come and go, streams change their tracks, and memory,
-# descriptors, threads and links of both processes are the same at the end as at the start. Not part of make check.
+# descriptors, threads and links of both processes are the same at the end as at the start. Not part of make check-all.
 #
 #	SECONDS_LONG=3600 CONNECTIONS=500 PACE=3000 soak.sh
 #

@@ -10,6 +10,7 @@ unit_tests = tests/unit/advice_test tests/unit/verdict_test tests/unit/anonymous
 	tests/unit/verbs_test tests/unit/window_test tests/unit/zero_copy_test
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
+quick_tests += $(unit_tests)
 
 unit_libs = libshuntcore.la $(CMOCKA_LIBS)
 tests_unit_anonymous_test_LDADD = $(unit_libs)

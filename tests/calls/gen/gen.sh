@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Random sequences of calls, bare and shunted. TAP.
 #
-#	gen.sh				as in make check: a few sequences
+#	gen.sh				as in make check-all: a few sequences
 #	SEEDS=250 CALLS=1000 gen.sh	from seed FIRST (1) on; each is run once bare and in every way of WAYS, so this is
 #					more than a million calls
 #	WAYS="both flip" gen.sh		who is shunted: both ends, both with flips, only the one that leads or answers
