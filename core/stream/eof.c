@@ -94,12 +94,11 @@ ssize_t shunt_eof_in_doubt(struct shunt_stream *stream, int fd)
 }
 
 /*
- * The kernel's end of stream may have overtaken a switch that was announced before it. Who carries
- * a stream on the link also ends it there, so until FIN is here it is not the end; and where bytes are still
- * to come before FIN or a switch, only a reset makes the kernel say that none will. So does what the program has
- * been told already.
- * What a device has done for a peer is here before what the peer's kernel sends afterwards: whose end comes before CONFIRM
- * has not switched. The modelled device's work may come later, and what a dead queue pair owes RESUME tells.
+ * The kernel's end of stream may have overtaken a switch that was announced before it. A peer that carries a stream
+ * on the link also ends it there, so before FIN the kernel's end does not count. One exception is a reset, when bytes
+ * are still to come before FIN or a switch. Another is an end that the program has been told of. A device's work for
+ * a peer is here before the peer's kernel sends anything later. So a peer whose end comes before CONFIRM has not
+ * switched. The modelled device's work may come later, and what a dead queue pair owes RESUME tells.
  */
 bool shunt_eof_counts(struct shunt_stream *stream)
 {

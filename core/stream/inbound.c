@@ -65,7 +65,10 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 	return NULL;
 }
 
-/* What a reader shall not see in two parts: the one before the ring's end is there, too. */
+/*
+ * The second part of a message around the ring's end: the part before the end has arrived, and the reader sees both
+ * at once.
+ */
 static const char *on_round(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t bytes)
 {
 	const struct shunt_rx *rx = &stream->rx;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a completion means. Runs under the group lock, in whichever thread polls; takes no other
- * lock but the innermost. Every value here comes from the peer.
+ * Applies completions. Runs under the group lock, in whichever thread polls; takes no other lock but the innermost.
+ * Every value here comes from the peer.
  */
 #ifndef SHUNT_CORE_STREAM_INBOUND_H
 #define SHUNT_CORE_STREAM_INBOUND_H

@@ -61,9 +61,9 @@ bool shunt_loss_of_ours(struct shunt_stream *stream)
 }
 
 /*
- * Bytes that the peer's program has sent for the link, and that it has not brought, perhaps not even the upgrade
- * before them; the kernel's FIN may be there already. What a retirement took back comes over TCP. Where we do not
- * see what it had accepted, only its own end says that there was nothing more.
+ * The peer's program has sent bytes for the link that have not arrived, perhaps not even the upgrade before them. The
+ * kernel's FIN may be there already. Bytes that a retirement took back come over TCP. Where we do not see what it had
+ * accepted, only its own end says that there was nothing more.
  */
 bool shunt_loss_of_theirs(struct shunt_stream *stream)
 {
@@ -116,8 +116,8 @@ void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, in
 }
 
 /*
- * What the link has delivered is read first; behind it TCP goes on, where the kernel says how the
- * connection ended.
+ * Bytes that the link has delivered are read first. TCP goes on behind them, and the kernel says how the connection
+ * ended.
  */
 void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 {

@@ -41,8 +41,8 @@ static uint64_t credit_step(const struct shunt_stream *stream)
 }
 
 /*
- * Room comes back to the sender by halves of the ring (XR-18), or less (credit_step); and when it has said that it waits
- * and there is nothing left to read (CP-02). If that has just been missed here, a step is still to come.
+ * Room comes back to the sender by halves of the ring (XR-18), or less (credit_step). It also comes back when the
+ * sender waits and the ring has been read (CP-02). If that has just been missed here, a step is still to come.
  */
 static void give_credit(struct shunt_stream *stream, uint64_t head)
 {
@@ -247,7 +247,7 @@ static bool kernel_at_mark(struct shunt_engine *engine, int fd)
 	return !engine->sys->ioctl(fd, SIOCATMARK, &mark) && mark;
 }
 
-/* What a receive began with. */
+/* The place at which a receive began. */
 struct place {
 	const uint8_t *ring;
 	uint64_t boundary;
@@ -261,8 +261,8 @@ static bool has_switched(const struct shunt_rx *rx, const struct place *from)
 }
 
 /*
- * Less than asked means that there is no more now (epoll(7), Q9), so a receive goes on past a switch; but
- * as in the kernel not past urgent data.
+ * Fewer bytes than asked mean that there are no more now (epoll(7), Q9). So a receive goes on past a switch, but not
+ * past urgent data, as in the kernel.
  */
 static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_rx *rx, const struct place *from, bool cut)
 {
@@ -327,7 +327,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 		if (got || (done && shunt_thread.restarts))
 			break;	/* what is there is not waited for again after a signal */
 	}
-	/* What went before is reported first, the error by the next call (sk_err). */
+	/* Bytes before an error are reported first, the error by the next call (sk_err). */
 	if (done && got < 0 && got != -EAGAIN && got != -EINTR)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_KEPT, (int)-got); /* an errno */
 	return done ? (ssize_t)done : got;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stream: one TCP socket of the program, and, once both ends have agreed, the two directions
- * that may travel on the kernel's TCP or on a link.
+ * A stream: one TCP socket of the program. Once both ends have agreed, each of its two directions travels on the
+ * kernel's TCP or on a link.
  *
- * Offsets are 64-bit, absolute from the first byte of the connection, per direction, and never
- * reused across a switch. Fields marked P are written while the group lock is held by whoever
- * polls, and read by anybody; the rest belongs to the lock named beside it.
+ * Offsets are 64-bit, absolute from the first byte of the connection, per direction, and never reused across a
+ * switch. Fields marked P are written by a polling thread under group.lock, and read by any thread. Other fields
+ * belong to the lock named beside them.
  */
 #ifndef SHUNT_CORE_STREAM_STREAM_H
 #define SHUNT_CORE_STREAM_STREAM_H
@@ -86,14 +86,14 @@ enum {
 	(SHUNT_WORK_DATA | SHUNT_WORK_HANDBACK | SHUNT_WORK_FIN | SHUNT_WORK_RELEASE)
 
 /*
- * What the peer has shown in TCP (proof.h): all it has to; nothing yet; its nonce is to be taken out of TCP; something
- * else stood there, or it cannot be taken out, and the stream stays on TCP.
+ * The peer's nonce in TCP (proof.h): not needed or seen; not announced yet; to be taken out of TCP. DISPROVEN: other
+ * bytes stood there, or it cannot be taken out, and the stream stays on TCP.
  */
 enum shunt_proof { SHUNT_PROVEN, SHUNT_UNPROVEN, SHUNT_EXPECTED, SHUNT_DISPROVEN };
 
 /*
- * What we have shown: all we have to; nothing yet; the place has been said, and TCP waits for EXPECT; the nonce has
- * been written; it will not be, and the stream stays on TCP.
+ * Our nonce: not needed or seen; not announced yet; announced, and TCP waits for EXPECT; written. WITHDRAWN: it will
+ * not be written, and the stream stays on TCP.
  */
 enum shunt_show { SHUNT_SHOWN, SHUNT_OWED, SHUNT_PLACED, SHUNT_WRITTEN, SHUNT_WITHDRAWN };
 

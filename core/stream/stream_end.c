@@ -64,7 +64,7 @@ void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
 }
 
-/* Who has let go of its seat may lose it at any moment, to whoever reaps: the link is there as long as this lock is held. */
+/* A stream that has released its seat may be reaped at any moment. group.lock keeps its link. */
 static uint8_t state_of_link(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_link *link;

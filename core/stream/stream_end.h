@@ -10,9 +10,9 @@ bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stre
 /* Its last number, `fd`, is closed. No lock held. */
 void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /*
- * A number is closed while a thread is inside a blocking call on it: the call goes on, and the
- * connection ends with it, as the kernel's reference does it. False: nobody is. Who has just been woken and uses the
- * number is waited for: it may be another file's soon. No lock held.
+ * A number is closed while a thread is inside a blocking call on it. The call goes on, and the connection ends with
+ * it, as with the kernel's reference. False: no thread is. A thread that has just been woken and uses the number is
+ * waited for: it may be another file's soon. No lock held.
  */
 bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* The call under which it was closed is over. No lock held. */

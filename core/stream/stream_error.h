@@ -13,13 +13,13 @@ int shunt_stream_told_error(struct shunt_stream *stream, int error);
 /* The kernel's error, which is taken for the program to be told; 0 if none. */
 int shunt_stream_kernel_error(struct shunt_stream *stream);
 /*
- * The kernel alone would not tell the program right, so that the stream cannot be left to it: it has told us of a reset, and
- * an end would look orderly; or the link has told of one that the kernel is still to hear of, and would tell again.
+ * The stream cannot be left to the kernel, whose word would be wrong. It has told us of a reset, so that an end would
+ * look orderly. Or the link has told of a reset that the kernel is still to hear of, and would tell again.
  */
 bool shunt_stream_knows_more(struct shunt_stream *stream);
 /*
- * The stream has become the kernel's while a call of ours has done a part, and the connection is over: the next call asks
- * the kernel, so the error must stay there.
+ * The stream has become the kernel's while a call of ours has done a part, and the connection is over. The next call
+ * asks the kernel, so the error must stay there.
  */
 bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd, const struct shunt_stream *stream);
 

@@ -62,9 +62,9 @@ static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream
 }
 
 /*
- * No room: what the peer offers at first is small, so ask once for a larger ring, and give its
- * service thread a moment to answer: programs know sockets that take far more than a first ring. A process that is
- * stopped does not answer; what it had read before is room that it has perhaps not told us of.
+ * No room: the first ring is small, and programs know sockets that take far more. So ask once for a larger ring, and
+ * give the peer's service thread a moment to answer. A stopped process does not answer; it may have read bytes for
+ * which it gave no credit.
  */
 static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *stream)
 {
@@ -141,7 +141,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			shunt_lane_push(stream->lane, stream);
 
 		if (atomic_load(&tx->unpassed) && shunt_stream_tcp_closed(stream)) {
-			/* What went before is reported first; the kernel keeps the error for the next call. */
+			/* Bytes before the error are reported first; the kernel keeps the error for the next call. */
 			error = taken || done ? -EPIPE : reset_before(stream);
 			break;
 		}
@@ -213,7 +213,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	if (__builtin_expect(atomic_load(&tx->unpassed), 0) && !shunt_lane_handed_over(stream->lane, stream))
 		return -EAGAIN;
 
-	/* What does not fit is sent by the next turn of the caller's loop. */
+	/* The rest is sent by the next turn of the caller's loop. */
 	message.msg_iovlen = shunt_iov_cut(from, bytes, part);
 	sent = engine->sys->sendmsg(fd, &message, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < 0)
@@ -240,7 +240,7 @@ void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_strea
 	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 }
 
-/* What the peer has is not known: TCP_USER_TIMEOUT runs, and the kernel's own keepalive. */
+/* The peer's position is not known: TCP_USER_TIMEOUT runs, and the kernel's own keepalive. */
 static ssize_t wait_for_peer(struct shunt_stream *stream)
 {
 	if (shunt_end_has(&stream->end, SHUNT_END_BROKEN))
@@ -323,9 +323,9 @@ static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stre
 }
 
 /*
- * The peer's service thread answers NONCE at once, and the kernel would take a small message at once, too: so a call that
- * is not to wait does so all the same, for a moment. Where an answer has not come in time, none waits for the next second.
- * 0, -EAGAIN or -EBADF. tx.lock held; given up meanwhile.
+ * The peer's service thread answers NONCE at once, and the kernel would take a small message at once, too. So even a
+ * non-blocking call waits for a moment. Where an answer has not come in time, none waits for the next second. 0,
+ * -EAGAIN or -EBADF. tx.lock held; given up meanwhile.
  */
 static int await_question(struct shunt_engine *engine, int *fd, struct shunt_stream *stream)
 {
@@ -376,7 +376,7 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (taken)
 			break;
 	}
-	/* What went before is reported first, the error by the next call (sk_err): this one by any send. */
+	/* Bytes before an error are reported first, the error by the next call (sk_err): EPIPE by any send. */
 	if (done && taken == -EPIPE)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD, 0);
 	if (done && taken != -EAGAIN && taken != -EINTR && taken != -EPIPE) {
