@@ -64,6 +64,18 @@ static struct shunt_files *make_table(void)
 	return files;
 }
 
+static void rank_locks(struct shunt_engine *engine)
+{
+	shunt_lock_rank(&engine->leave_lock, SHUNT_RANK_LEAVE);
+	shunt_lock_rank(&engine->seats_lock, SHUNT_RANK_SEATS);
+	shunt_lock_rank(&engine->service_lock, SHUNT_RANK_SERVICE);
+	shunt_lock_rank(&engine->streams_lock, SHUNT_RANK_STREAMS);
+	shunt_lock_rank(&engine->group.lock, SHUNT_RANK_GROUP);
+	shunt_lock_rank(&engine->rendezvous_lock, SHUNT_RANK_RENDEZVOUS);
+	shunt_lock_rank(&engine->wakers_lock, SHUNT_RANK_WAKERS);
+	shunt_lock_rank(&engine->porter.lock, SHUNT_RANK_PORTER);
+}
+
 struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys)
 {
 	struct shunt_engine *engine;
@@ -77,6 +89,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 		free(engine);
 		return NULL;
 	}
+	rank_locks(engine);
 	engine->group.hooks = &shunt_engine_hooks;
 	engine->config = *config;
 	engine->device_choice = shunt_config_device(engine->config.device, &engine->device_name);
@@ -238,7 +251,9 @@ void shunt_engine_clone_parent(struct shunt_engine *engine)
  * Takes the locks, so that no thread that the child lacks holds one. No descriptor is in the making
  * that the child would keep without knowing it, as a peer's memory from its HELLO.
  */
-void shunt_engine_fork_prepare(struct shunt_engine *engine)
+SHUNT_NO_LOCK_ANALYSIS /* the locks are held over the fork */
+	void
+	shunt_engine_fork_prepare(struct shunt_engine *engine)
 {
 	struct shunt_sharing sharing = { .engine = engine };
 
@@ -252,7 +267,9 @@ void shunt_engine_fork_prepare(struct shunt_engine *engine)
 	shunt_streams_each(engine, shunt_fork_slots_add, &sharing);
 }
 
-static void unlock_all(struct shunt_engine *engine)
+SHUNT_NO_LOCK_ANALYSIS /* the same */
+	static void
+	unlock_all(struct shunt_engine *engine)
 {
 	shunt_lock_leave(&engine->wakers_lock);
 	shunt_lock_leave(&engine->group.lock);
@@ -277,8 +294,8 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	struct shunt_engine *engine = arg;
 	uint8_t state = atomic_load(&stream->state);
 
-	memset(&stream->rx.lock, 0, sizeof(stream->rx.lock));
-	memset(&stream->tx.lock, 0, sizeof(stream->tx.lock));
+	shunt_lock_free(&stream->rx.lock);
+	shunt_lock_free(&stream->tx.lock);
 	stream->sleepers = NULL;
 	shunt_own_fds_close(engine, stream->tx.backlog.fd);
 	stream->tx.backlog.fd = -1;
@@ -310,10 +327,10 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 {
 	unlock_all(engine);
 	shunt_loading_forget(engine);
-	engine->rendezvous_lock = (struct shunt_lock) { 0 };
-	engine->seats_lock = (struct shunt_lock) { 0 };
-	engine->porter = (struct shunt_porter) { .count = 0 };
-	engine->leave_lock = (struct shunt_lock) { 0 };
+	shunt_lock_free(&engine->rendezvous_lock);
+	shunt_lock_free(&engine->seats_lock);
+	engine->porter = (struct shunt_porter) { .lock = SHUNT_LOCK(PORTER) };
+	shunt_lock_free(&engine->leave_lock);
 	atomic_store(&engine->leaving, 0);	/* the thread that makes the call is the parent's */
 	engine->aio = 0;
 	atomic_store(&engine->no_new_privs, false);	/* the child has it from its parent, or not at all */

@@ -221,6 +221,7 @@ static void close_devices(struct shunt_engine *engine)
 
 void shunt_leave_finish(struct shunt_engine *engine)
 {
+	const struct shunt_engine *before = shunt_service_role_begin(engine);
 	struct shunt_service *service = engine->service;
 
 	shunt_lock_take(&engine->seats_lock);
@@ -239,6 +240,7 @@ void shunt_leave_finish(struct shunt_engine *engine)
 	service->threaded = false;
 	service->ended = true;
 	close_devices(engine);
+	shunt_service_role_end(before);
 }
 
 /* The kernel counts a thread for a moment after it was joined; unshare(CLONE_NEWUSER) would fail. */

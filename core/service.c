@@ -105,6 +105,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 
 void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 {
+	const struct shunt_engine *before = shunt_service_role_begin(engine);
 	struct shunt_service *service = engine->service;
 	struct epoll_event events[EVENTS];
 	int n;
@@ -119,6 +120,7 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 	shunt_lock_take(&engine->seats_lock);
 	shunt_loop_hear(&engine->loop, events, n);
 	shunt_lock_leave(&engine->seats_lock);
+	shunt_service_role_end(before);
 }
 
 /*
@@ -172,6 +174,7 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	if (!service)
 		return NULL;
 	service->engine = engine;
+	shunt_lock_rank(&service->inbox_lock, SHUNT_RANK_INBOX);
 	if (!shunt_identity_make(engine, &engine->identity)) {
 		*reason = SHUNT_REASON_NO_RANDOM;
 		free(service);
@@ -252,6 +255,8 @@ static void go_without(struct shunt_engine *engine, enum shunt_reason reason)
 
 bool shunt_service_start(struct shunt_engine *engine)
 {
+	const struct shunt_engine *before = shunt_service_role_begin(
+		engine); /* there is no such thread yet */
 	enum shunt_reason reason = SHUNT_REASON_NO_THREAD;
 	struct shunt_service *service;
 	int saved = errno;
@@ -277,6 +282,7 @@ bool shunt_service_start(struct shunt_engine *engine)
 			go_without(engine, reason);
 	}
 	shunt_lock_leave(&engine->service_lock);
+	shunt_service_role_end(before);
 	errno = saved;
 	return service != NULL;
 }

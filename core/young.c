@@ -21,6 +21,7 @@ static struct shunt_young *map_block(struct shunt_engine *engine, size_t block)
 	if (!made)
 		return NULL;
 	for (size_t i = 0; i < SHUNT_YOUNG_BLOCK; i++) {
+		shunt_lock_rank(&made[i].lock, SHUNT_RANK_YOUNG);
 		made[i].file.kind = SHUNT_FILE_YOUNG;
 		made[i].fd = (int)(block * SHUNT_YOUNG_BLOCK + i);
 	}
@@ -317,7 +318,9 @@ static bool lasts(struct shunt_engine *engine, struct shunt_young *young)
 				       young->born);
 }
 
-bool shunt_young_begins(struct shunt_engine *engine, struct shunt_young *young)
+SHUNT_NO_LOCK_ANALYSIS /* true: the record stays locked */
+	bool
+	shunt_young_begins(struct shunt_engine *engine, struct shunt_young *young)
 {
 	shunt_lock_take(&young->lock);
 	/* A call that waits would keep the record locked, and another process of a fork can make this one wait. */
@@ -332,7 +335,9 @@ bool shunt_young_begins(struct shunt_engine *engine, struct shunt_young *young)
 	return false;
 }
 
-void shunt_young_ends(struct shunt_young *young, int64_t received, int64_t sent)
+SHUNT_NO_LOCK_ANALYSIS /* leaves what that has taken */
+	void
+	shunt_young_ends(struct shunt_young *young, int64_t received, int64_t sent)
 {
 	if (received > 0)
 		young->received += (uint64_t)received;
@@ -434,7 +439,7 @@ void shunt_young_forked(struct shunt_engine *engine)
 			struct shunt_young *young = &records[i];
 
 			if (atomic_load(&young->lock.word))
-				young->lock = (struct shunt_lock) { 0 };
+				shunt_lock_free(&young->lock);
 			if (young->set)
 				young->set = NULL;
 			if (young->ended)

@@ -318,6 +318,8 @@ void stream_make(struct shunt_stream *stream, struct shunt_lane *lane, bool rece
 	stream->options.low_water = 1;
 	stream->lane = lane;
 	stream->fd = 3;
+	shunt_lock_rank(&stream->rx.lock, SHUNT_RANK_RX);
+	shunt_lock_rank(&stream->tx.lock, SHUNT_RANK_TX);
 	stream->tx.track = SHUNT_LINK;
 	stream->rx.track = receives_on_link ? SHUNT_LINK : SHUNT_TCP;
 	stream->end.fin = stream->rx.boundary = stream->rx.next_from = stream->rx.proof.at =

@@ -3,6 +3,7 @@
 base_sources = \
 	core/base/address.c core/base/address.h \
 	core/base/answer.c core/base/answer.h \
+	core/base/capability.h \
 	core/base/conf.c core/base/conf.h \
 	core/base/conf_file.c core/base/conf_file.h \
 	core/base/conf_lines.c core/base/conf_lines.h \
@@ -19,6 +20,8 @@ base_sources = \
 	core/base/json.c core/base/json.h \
 	core/base/keyfile.c core/base/keyfile.h \
 	core/base/lock.c core/base/lock.h \
+	core/base/lock_check.c core/base/lock_check.h \
+	core/base/lock_rank.h \
 	core/base/log.c core/base/log.h \
 	core/base/log_line.c core/base/log_line.h \
 	core/base/lsan.c core/base/lsan.h \

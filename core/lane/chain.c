@@ -24,6 +24,11 @@ struct shunt_chain {
 	struct ibv_sge sge[CHAIN_MAX];
 };
 
+static void configure(struct shunt_chain *chain, const struct shunt_lane *lane)
+{
+	chain->limit = lane->chains ? shunt_narrow_u32(lane->link->engine->config.chain_max) : 1;
+}
+
 int shunt_chain_init(struct shunt_lane *lane)
 {
 	struct shunt_chain *chain = malloc(sizeof(*chain));
@@ -34,14 +39,14 @@ int shunt_chain_init(struct shunt_lane *lane)
 	chain->number = 1;
 	chain->lane = lane;
 	lane->chain = chain;
-	shunt_chain_change(lane);
+	configure(chain, lane);
 	return 0;
 }
 
 void shunt_chain_change(struct shunt_lane *lane)
 {
-	lane->chain->limit = lane->chains ? shunt_narrow_u32(lane->link->engine->config.chain_max) :
-					    1;
+	shunt_assert_held(&lane->lock);
+	configure(lane->chain, lane);
 }
 
 void shunt_chain_fini(struct shunt_lane *lane)
@@ -196,6 +201,7 @@ bool shunt_chain_flush(struct shunt_chain *chain)
 	uint64_t before = lane->sent;
 	uint32_t taken;
 
+	shunt_assert_held(&chain->lane->lock);
 	if (!count)
 		return true;
 	shunt_wr_expect(lane, chain->bytes);
@@ -246,6 +252,7 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
 	uint64_t number;
 	uint32_t i;
 
+	shunt_assert_held(&chain->lane->lock);
 	if (!room(chain, 0, stream ? lane->reserve : 0))
 		return false;
 	i = next(chain, stream, work, value);
@@ -287,6 +294,7 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
 	enum shunt_wr_part part_of = SHUNT_WR_WHOLE;
 
+	shunt_assert_held(&chain->lane->lock);
 	while (offset < end) {
 		uint32_t whole = shunt_send_buffer_piece(stage, offset, end), piece = shunt_wr_piece(lane, tx, offset, whole);
 		bool behind = part_of == SHUNT_WR_AHEAD;

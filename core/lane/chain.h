@@ -10,7 +10,7 @@
 
 int shunt_chain_init(struct shunt_lane *lane);
 /* lane.chains or SHUNT_CHAIN has changed; no chain is under construction. lane.lock held. */
-void shunt_chain_change(struct shunt_lane *lane);
+void shunt_chain_change(struct shunt_lane *lane) SHUNT_REQUIRES(lane->lock);
 void shunt_chain_fini(struct shunt_lane *lane);
 
 /* Adds a control message that serves `work`; stream NULL: of the lane itself. False: no credit. */

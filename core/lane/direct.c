@@ -124,6 +124,7 @@ static inline __attribute__((always_inline)) size_t direct_send(struct shunt_lan
 	struct shunt_tx *tx = &stream->tx;
 	size_t taken = 0;
 
+	shunt_assert_held(&lane->lock);
 	while (taken < bytes) {
 		uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
 		size_t left = bytes - taken;
@@ -166,6 +167,7 @@ static __attribute__((noinline)) size_t direct_send_traced(struct shunt_lane *la
 size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream,
 			 struct shunt_iov *from, size_t bytes)
 {
+	shunt_assert_held(&lane->lock);
 	if (__builtin_expect(shunt_lane_trace_due(stream), 0))
 		return direct_send_traced(lane, stream, from, bytes);
 	return direct_send(lane, stream, from, bytes, false);

@@ -11,6 +11,6 @@
  * construction, and nothing of the stream is staged. Returns how many bytes the QP took.
  */
 size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream,
-			 struct shunt_iov *from, size_t bytes);
+			 struct shunt_iov *from, size_t bytes) SHUNT_REQUIRES(lane->lock);
 
 #endif

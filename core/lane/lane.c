@@ -49,6 +49,8 @@ int shunt_lane_init(struct shunt_lane *lane)
 	const struct shunt_config *config = &engine->config;
 	int result;
 
+	shunt_lock_rank(&lane->lock, SHUNT_RANK_LANE);
+	shunt_lock_rank(&lane->queue_lock, SHUNT_RANK_QUEUE);
 	lane->retains = config->retain || !lane->link->device->kind->peek;
 	lane->window.usual = usual_window(lane);
 	lane->hooks = engine->lane_hooks;
@@ -111,6 +113,7 @@ bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	shunt_assert_held(&stream->tx.lock);
 	shunt_lock_take(&lane->lock);
 	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding))
 		shunt_lane_serve(lane);
@@ -125,6 +128,7 @@ size_t shunt_lane_accept(struct shunt_stream *stream, struct shunt_iov *from, si
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	shunt_assert_held(&stream->tx.lock);
 	bytes = shunt_send_buffer_take(stream, from, bytes, most, apart);
 	if (bytes)
 		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELAXED);
@@ -137,6 +141,7 @@ static size_t accept_in_window(struct shunt_stream *stream, struct shunt_iov *fr
 {
 	size_t taken;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (!bytes)
 		return 0;
 	taken = shunt_lane_accept(stream, from, bytes, shunt_send_window(stream), apart);
@@ -168,6 +173,7 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream,
 	struct shunt_tx *tx = &stream->tx;
 	size_t taken, room;
 
+	shunt_assert_held(&lane->lock);
 	shunt_lane_look(lane);
 	if (__builtin_expect(lane->late, 0)) {
 		shunt_group_poll(lane->link->engine);
@@ -192,6 +198,7 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream, str
 {
 	size_t taken = 0;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (shunt_lock_try(&lane->lock)) {
 		if (__builtin_expect(atomic_load_explicit(&lane->waiting, memory_order_relaxed) ||
 				     atomic_load_explicit(&lane->lane_due, memory_order_relaxed), 0))
@@ -207,6 +214,7 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream, str
 
 void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream)
 {
+	shunt_assert_held(&stream->tx.lock);
 	atomic_store_explicit(&stream->tx.gather.waits, false, memory_order_relaxed);
 	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
 }
@@ -219,6 +227,7 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream,
 	size_t room = shunt_tx_room(tx, tx->offset);
 	size_t taken = accept_in_window(stream, from, bytes < room ? bytes : room, false);
 
+	shunt_assert_held(&stream->tx.lock);
 	if (taken < bytes || tx->offset - atomic_load(&tx->posted) >= SHUNT_SEND_BUFFER_BYTES) {
 		shunt_lane_push(lane, stream);
 	} else if (!atomic_load_explicit(&tx->gather.waits, memory_order_relaxed)) {
@@ -338,6 +347,7 @@ int shunt_lane_post_receives(struct shunt_lane *lane, uint32_t count)
 
 void shunt_lane_repost(struct shunt_lane *lane)
 {
+	shunt_assert_held(&lane->link->engine->group.lock);
 	if (atomic_load(&lane->failed))
 		return;	/* some devices do not give back what is posted to a QP that is dead (docs/DEVICES.md) */
 	if (shunt_lane_post_receives(lane, shunt_narrow_u32(lane->received + lane->rq_depth -

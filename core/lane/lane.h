@@ -145,25 +145,27 @@ bool shunt_lane_change(struct shunt_lane *lane);
  * link. Returns how many bytes were taken: less than asked when room is short; 0 when it has run out.
  */
 size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream, struct shunt_iov *from,
-		       size_t bytes);
+		       size_t bytes) SHUNT_REQUIRES(stream->tx.lock);
 /* The same for bytes behind which the program announces more: they may wait for it (MSG_MORE). */
 size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream,
-			 struct shunt_iov *from, size_t bytes);
+			 struct shunt_iov *from, size_t bytes) SHUNT_REQUIRES(stream->tx.lock);
 /*
  * Takes bytes that are posted later, until the stage holds `most`; should the link die before, the peer
  * learns of them. `apart`: see shunt_send_buffer_take(). tx.lock held. Returns how many.
  */
 size_t shunt_lane_accept(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
-			 uint64_t most, bool apart);
+			 uint64_t most, bool apart) SHUNT_REQUIRES(stream->tx.lock);
 /* Posts what was gathered. tx.lock held. */
-void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream);
+void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream)
+	SHUNT_REQUIRES(stream->tx.lock);
 
 /*
  * Uses the ring that the peer has offered from here on, though there is nothing to send. tx.lock held, stream on
  * the link. False: something is staged or queued, or the lane cannot post; the next send does it, if none comes
  * somebody has to try again.
  */
-bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream);
+bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream)
+	SHUNT_REQUIRES(stream->tx.lock);
 
 /*
  * Puts a gate before the lane's data, of which one WR then has at most so many bytes; or takes it away (NULL and 0).

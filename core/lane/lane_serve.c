@@ -10,6 +10,7 @@ void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 	uint64_t offer = atomic_load_explicit(&tx->ring.offer, memory_order_acquire), used = offer;
 	uint64_t at = atomic_load_explicit(&tx->posted, memory_order_relaxed);
 
+	shunt_assert_held(&lane->lock);
 	atomic_store(&tx->ring.turning, true);
 	if (shunt_chain_control(lane->chain, stream, SHUNT_IMM_RING_FROM, 0, at) &&
 	    shunt_chain_flush(lane->chain)) {
@@ -120,6 +121,7 @@ static bool serve_data(struct shunt_lane *lane, struct shunt_stream *stream, uin
 	struct shunt_tx *tx = &stream->tx;
 	enum shunt_chain_took took;
 
+	shunt_assert_held(&lane->lock);
 	for (;;) {
 		took = shunt_chain_data(lane->chain, stream);
 		if (took == SHUNT_CHAIN_STALLED)
@@ -206,6 +208,7 @@ void shunt_lane_serve(struct shunt_lane *lane)
 	struct shunt_stream *stream;
 	uint32_t work = 0;
 
+	shunt_assert_held(&lane->lock);
 	if (atomic_load(&lane->failed))
 		return;
 	shunt_chain_begin(chain);

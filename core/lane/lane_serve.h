@@ -12,7 +12,7 @@
 /* Queues work for the stream and serves the lane unless somebody is. Any stream lock may be held. */
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
 /* Serves what is queued; lane.lock held. */
-void shunt_lane_serve(struct shunt_lane *lane);
+void shunt_lane_serve(struct shunt_lane *lane) SHUNT_REQUIRES(lane->lock);
 /* Serves what is queued, unless somebody is. */
 void shunt_lane_kick(struct shunt_lane *lane);
 /* Work is waiting for credit, or for the QP to take it, or somebody for what was posted to arrive. */
@@ -21,9 +21,11 @@ bool shunt_lane_stalled(struct shunt_lane *lane);
  * The peer offered another ring: what comes behind the bytes that were posted goes there. As soon
  * as it has RING_FROM, the peer may make another offer. lane.lock held.
  */
-void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_stream *stream);
+void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
+	SHUNT_REQUIRES(lane->lock);
 
 /* Leaves lane.lock, and serves for those that found it taken. */
+static inline void shunt_lane_leave(struct shunt_lane *lane) SHUNT_RELEASE(lane->lock);
 static inline void shunt_lane_leave(struct shunt_lane *lane)
 {
 	shunt_lock_leave(&lane->lock);

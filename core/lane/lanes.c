@@ -190,6 +190,7 @@ struct shunt_lane *shunt_lanes_emptiest(struct shunt_link *link)
 {
 	struct shunt_lane *least = &link->lanes[0];
 
+	shunt_assert_held(&link->engine->seats_lock);
 	shunt_lock_take(&link->engine->group.lock);
 	for (uint32_t i = 1; i < link->lane_count; i++)
 		if (link->lanes[i].seats < least->seats)
@@ -211,6 +212,7 @@ void shunt_lanes_stop(struct shunt_link *link)
 	struct shunt_engine *engine = link->engine;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
+	shunt_assert_service_thread(link->engine);
 	shunt_link_condemn(link);
 	shunt_lock_take(&engine->group.lock);	/* a polling thread may just be posting receives; none does after this */
 	shunt_lock_leave(&engine->group.lock);

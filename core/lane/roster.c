@@ -57,6 +57,7 @@ struct shunt_lane *shunt_roster_find(struct shunt_engine *engine, const struct i
 {
 	struct shunt_lane *lane = engine->group.lanes;
 
+	shunt_assert_held(&engine->group.lock);
 	while (lane && (lane->qp->qp_num != qp_num || lane->qp->send_cq != cq))
 		lane = lane->next_in_group;
 	return lane;
@@ -100,6 +101,7 @@ void shunt_roster_repost(struct shunt_engine *engine, struct shunt_lane *lane)
 {
 	struct shunt_group *group = &engine->group;
 
+	shunt_assert_held(&engine->group.lock);
 	if (lane->repost_due)
 		return;
 	lane->repost_due = true;
@@ -112,6 +114,7 @@ void shunt_roster_post(struct shunt_engine *engine)
 	struct shunt_group *group = &engine->group;
 	struct shunt_lane *lane;
 
+	shunt_assert_held(&engine->group.lock);
 	while ((lane = group->repost_lanes) != NULL) {
 		group->repost_lanes = lane->next_repost;
 		lane->repost_due = false;
@@ -123,6 +126,7 @@ void shunt_roster_kick(struct shunt_engine *engine, struct shunt_lane *lane)
 {
 	struct shunt_group *group = &engine->group;
 
+	shunt_assert_held(&engine->group.lock);
 	if (lane->kicked)
 		return;
 	lane->kicked = true;
@@ -131,10 +135,13 @@ void shunt_roster_kick(struct shunt_engine *engine, struct shunt_lane *lane)
 	atomic_store_explicit(&group->after_due, true, memory_order_relaxed);
 }
 
-struct shunt_lane *shunt_roster_next(struct shunt_group *group, struct shunt_lane *served, bool *stalled)
+SHUNT_NO_LOCK_ANALYSIS /* leaves one lane and takes another */
+	struct shunt_lane *
+	shunt_roster_next(struct shunt_group *group, struct shunt_lane *served, bool *stalled)
 {
 	struct shunt_lane *lane;
 
+	shunt_assert_held(&group->lock);
 	if (served) {
 		shunt_lock_leave(&served->lock);
 		*stalled |= shunt_lane_stalled(served);
@@ -153,6 +160,7 @@ struct shunt_lane *shunt_roster_next(struct shunt_group *group, struct shunt_lan
 
 bool shunt_roster_stalls(struct shunt_engine *engine)
 {
+	shunt_assert_held(&engine->group.lock);
 	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group)
 		if (shunt_lane_stalled(lane))
 			return true;

@@ -181,6 +181,7 @@ void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number, uint64
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	shunt_assert_held(&stream->lane->lock);
 	/* While this WR is under way, and a mark is gone that it takes the place of, only `reusable` says so. */
 	raise_reusable(&tx->stage, arrived(stream));
 	shunt_send_window_mark(stream, number, end);
@@ -264,6 +265,7 @@ bool shunt_send_buffer_copy(struct shunt_stream *stream, uint8_t *out, uint64_t 
 {
 	const struct shunt_tx *tx = &stream->tx;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (from >= to)
 		return true;
 	if (!tx->stage.bytes || to - from > tx->stage.size ||
@@ -348,6 +350,8 @@ int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
 	struct shunt_send_buffer wide = { .size = 0 };
 	int result;
 
+	shunt_assert_held(&stream->tx.lock);
+	shunt_assert_held(&stream->lane->lock);
 	if (shunt_send_buffer_is_wide(stream, bytes))
 		return 0;
 	result = may_part(stream, from);
@@ -380,6 +384,7 @@ bool shunt_send_buffer_narrow(struct shunt_stream *stream)
 	struct shunt_lane *lane = stream->lane;
 	bool empty;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (tx->stage.size <= SHUNT_SEND_BUFFER_BYTES)
 		return false;
 	shunt_lock_take(&lane->lock);

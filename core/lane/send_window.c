@@ -131,6 +131,7 @@ static bool grow(struct shunt_stream *stream, struct shunt_send_window *window)
 	struct shunt_lane *lane = stream->lane;
 	int result;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (bytes > limit_of(stream, window) || !shunt_lock_try(&lane->lock))
 		return false;
 	result = atomic_load(&lane->failed) ? -EPIPE : shunt_send_buffer_widen(stream, bytes);

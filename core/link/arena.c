@@ -154,7 +154,7 @@ int shunt_arena_init(struct shunt_arena *arena, const struct shunt_arena_memory 
 {
 	int result;
 
-	*arena = (struct shunt_arena) { .memory = *memory };
+	*arena = (struct shunt_arena) { .lock = SHUNT_LOCK(ARENA), .memory = *memory };
 	result = divide(arena, memory);
 	if (result)
 		return result;

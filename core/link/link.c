@@ -39,6 +39,7 @@ int shunt_link_send(struct shunt_link *link, const struct shunt_message *message
 
 void shunt_link_writable(struct shunt_link *link)
 {
+	shunt_assert_service_thread(link->engine);
 	shunt_lock_take(&link->send_lock);
 	shunt_channel_flush(&link->channel);
 	if (!shunt_channel_waits(&link->channel))
@@ -108,6 +109,7 @@ void shunt_link_tell(struct shunt_link *link, uint32_t what)
 {
 	struct shunt_stream *stream;
 
+	shunt_assert_service_thread(link->engine);
 	shunt_seats_each(link, stream)
 		shunt_group_tell(link->engine, stream, what);
 }

@@ -27,6 +27,8 @@ int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struc
 	uint64_t offset = shunt_arena_take(&link->arena, bytes, &mr);
 	struct shunt_rx *rx = &stream->rx;
 
+	shunt_assert_service_thread(link->engine);
+	shunt_assert_held(&link->engine->seats_lock);
 	if (offset == UINT64_MAX)
 		return -ENOMEM;
 	shunt_lock_take(&rx->lock);
@@ -79,6 +81,7 @@ void shunt_seats_leave(struct shunt_link *link, struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 	uint32_t next = atomic_exchange(&rx->ring.next_bytes, 0);
 
+	shunt_assert_held(&link->engine->seats_lock);
 	if (next)
 		shunt_link_give_ring(link, rx->ring.next, next);
 	shunt_link_give_ring(link, rx->ring.at, rx->ring.bytes);

@@ -70,6 +70,8 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 {
 	int result;
 
+	shunt_assert_service_thread(engine);
+	shunt_assert_held(&engine->seats_lock);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	result = atomic_load(&stream->state) == SHUNT_CANDIDATE && stream->fd >= 0 ? 0 : -ENOTCONN;
@@ -103,6 +105,8 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 
 void shunt_attach_allow(struct shunt_engine *engine, struct shunt_stream *stream)
 {
+	shunt_assert_service_thread(engine);
+	shunt_assert_held(&engine->seats_lock);
 	shunt_lock_take(&stream->tx.lock);
 	atomic_store(&stream->agreed, true);
 	shunt_proof_say(stream);
@@ -117,6 +121,8 @@ bool shunt_attach_revert(struct shunt_engine *engine, struct shunt_stream *strea
 {
 	bool unused;
 
+	shunt_assert_service_thread(engine);
+	shunt_assert_held(&engine->seats_lock);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	unused = !atomic_load(&stream->tx.announced) && !atomic_load(&stream->rx.announced) &&

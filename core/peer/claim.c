@@ -211,6 +211,7 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, b
 	struct shunt_channel channel;
 	struct shunt_link *link;
 
+	shunt_assert_service_thread(service->engine);
 	*reason = shunt_trust_reason(fd);
 	if (!*reason)
 		*reason = SHUNT_REASON_NO_SHUNT;
@@ -333,6 +334,7 @@ void shunt_claim_link_up(struct shunt_link *link)
 {
 	struct shunt_stream *stream;
 
+	shunt_assert_service_thread(link->engine);
 	if (!shunt_reconnect_tried(link))
 		return;
 	while ((stream = link->waiting) != NULL) {
@@ -383,6 +385,7 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 	struct shunt_message answer = { .type = SHUNT_MSG_CONFIRM, .stream = place->stream };
 	struct shunt_engine *engine = link->engine;
 
+	shunt_assert_service_thread(link->engine);
 	if (!link->initiator || !shunt_link_place_is_sound(link, place) || !stream->claim.under_way ||
 	    place->lane != stream->lane->number || message->accept.tcp > 1) {
 		shunt_link_distrust(link, "an acceptance out of turn");

@@ -152,6 +152,8 @@ static struct shunt_link *allocate(struct shunt_engine *engine, const struct shu
 	if (posix_memalign((void **)&link, 64, bytes))
 		return NULL;
 	memset(link, 0, bytes);
+	shunt_lock_rank(&link->send_lock, SHUNT_RANK_SEND);
+	shunt_lock_rank(&link->arena.lock, SHUNT_RANK_ARENA);
 	return link;
 }
 

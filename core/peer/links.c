@@ -92,6 +92,8 @@ static void links_settle(struct shunt_service *service)
 
 void shunt_links_bury(struct shunt_service *service)
 {
+	shunt_assert_service_thread(service->engine);
+	shunt_assert_held(&service->engine->seats_lock);
 	for (struct shunt_link **p = &service->links; *p;) {
 		struct shunt_link *link = *p;
 

@@ -51,13 +51,13 @@ static bool stream_hold(struct shunt_stream *stream, uint8_t bit, bool on)
 	struct shunt_tx *tx = &stream->tx;
 	bool changed;
 
-	shunt_lock_take(&tx->lock);
+	shunt_lock_take(&stream->tx.lock);
 	changed = atomic_load(&stream->state) == SHUNT_LINKED && !(atomic_load(&tx->held) & bit) == on;
 	if (changed) {
 		atomic_fetch_xor(&tx->held, bit);
 		shunt_track_reconsider(stream->engine, stream);
 	}
-	shunt_lock_leave(&tx->lock);
+	shunt_lock_leave(&stream->tx.lock);
 	return changed;
 }
 

@@ -16,7 +16,7 @@ static struct {
 	struct shunt_lock lock;
 	_Atomic unsigned int count;
 	_Atomic pthread_t of[LAST];
-} cancels;
+} cancels = { .lock = SHUNT_LOCK(CANCELS) };
 
 void shunt_cancel_called(struct shunt_engine *engine, pthread_t thread)
 {

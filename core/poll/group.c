@@ -121,6 +121,7 @@ static int poll_some(struct shunt_engine *engine, int limit)
 
 int shunt_group_poll_locked(struct shunt_engine *engine)
 {
+	shunt_assert_held(&engine->group.lock);
 	return poll_some(engine, shunt_narrow_int(shunt_config_live(&engine->config.poll_batch) *
 						  POLL_ROUNDS));
 }
@@ -159,6 +160,7 @@ void shunt_group_arm(struct shunt_engine *engine)
 	struct shunt_group *group = &engine->group;
 	bool arrivals_only;
 
+	shunt_assert_held(&engine->group.lock);
 	if (!group->open)
 		return;
 	arrivals_only = !group->service_asleep && !group->hooks->stalls(engine);
@@ -214,6 +216,7 @@ static bool take_some(struct shunt_engine *engine)
 
 void shunt_group_hear_locked(struct shunt_engine *engine)
 {
+	shunt_assert_held(&engine->group.lock);
 	while (take_some(engine))
 		;
 }
@@ -255,6 +258,7 @@ bool shunt_group_rest(struct shunt_engine *engine, struct shunt_rest *rest)
 
 void shunt_group_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
 {
+	shunt_assert_held(&engine->group.lock);
 	if (stream->watches)
 		engine->group.hooks->notify(engine, stream, what);
 	for (struct shunt_sleep_on *on = stream->sleepers; on; on = on->next) {

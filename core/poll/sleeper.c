@@ -37,6 +37,7 @@ void shunt_sleeper_enter(struct shunt_engine *engine, struct shunt_sleeper *slee
 {
 	struct shunt_group *group = &engine->group;
 
+	shunt_assert_held(&engine->group.lock);
 	sleeper->previous = NULL;
 	sleeper->next = group->sleepers;
 	if (group->sleepers)
@@ -50,6 +51,7 @@ void shunt_sleeper_begin(struct shunt_engine *engine, struct shunt_sleeper *slee
 {
 	struct shunt_group *group = &engine->group;
 
+	shunt_assert_held(&engine->group.lock);
 	sleeper->asleep = !ready && !(group->open && group->more);
 	if (sleeper->asleep)
 		group->sleeps++;
@@ -74,6 +76,7 @@ void shunt_sleeper_leave(struct shunt_engine *engine, struct shunt_sleeper *slee
 {
 	struct shunt_group *group = &engine->group;
 
+	shunt_assert_held(&engine->group.lock);
 	if (sleeper->previous)
 		sleeper->previous->next = sleeper->next;
 	else

@@ -99,6 +99,7 @@ void shunt_failover_let_go(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	shunt_assert_held(&stream->tx.lock);
 	if ((atomic_load(&tx->halted) && is_owed(stream)) || tx->backlog.bytes || atomic_load(&tx->pin))
 		return;
 	shunt_deferred_fin_resume(stream);
@@ -147,6 +148,7 @@ bool shunt_failover_begin(struct shunt_link *link, const char *why)
 	struct shunt_engine *engine = link->engine;
 	bool ours = atomic_load(&link->failed);
 
+	shunt_assert_service_thread(link->engine);
 	link->broke_at = shunt_slow_begin(engine);
 	SHUNT_PROBE2(failover, link->peer_pid, why);
 	atomic_fetch_add(&engine->breaking, 1);
@@ -321,6 +323,7 @@ void shunt_failover_message(struct shunt_link *link, const struct shunt_message 
 {
 	struct shunt_stream *stream;
 
+	shunt_assert_service_thread(link->engine);
 	if (message->type == SHUNT_MSG_RESUMED) {
 		on_resumed(link);
 		return;
@@ -334,5 +337,6 @@ void shunt_failover_message(struct shunt_link *link, const struct shunt_message 
 
 bool shunt_failover_over(struct shunt_link *link)
 {
+	shunt_assert_service_thread(link->engine);
 	return atomic_load(&link->state) == SHUNT_LINK_BROKEN && link->resumed && !shunt_channel_waits(&link->channel);
 }

@@ -67,10 +67,10 @@ static bool look_at_offer(struct shunt_stream *stream)
 
 	if (!offer || shunt_ring_bytes(offer) >= tx->ring.bytes)
 		return false;	/* who asked for a larger one will use it */
-	if (!shunt_lock_try(&tx->lock))
+	if (!shunt_lock_try(&stream->tx.lock))
 		return true;
 	again = !shunt_rings_change(stream);
-	shunt_lock_leave(&tx->lock);
+	shunt_lock_leave(&stream->tx.lock);
 	return again;
 }
 
@@ -82,10 +82,10 @@ static bool look_at_stage(struct shunt_link *link, struct shunt_stream *stream)
 
 	if (tx->stage.size <= SHUNT_SEND_BUFFER_BYTES)
 		return false;
-	if (!shunt_lock_try(&tx->lock))
+	if (!shunt_lock_try(&stream->tx.lock))
 		return true;	/* somebody sends */
 	again = stream->link == link && shunt_send_buffer_narrow(stream);
-	shunt_lock_leave(&tx->lock);
+	shunt_lock_leave(&stream->tx.lock);
 	return again;
 }
 

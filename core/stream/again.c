@@ -43,6 +43,7 @@ static bool copy_kept(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 {
 	const struct shunt_zero_copy *pin = stream->tx.pin;
 
+	shunt_assert_held(&stream->tx.lock);
 	while (from < to) {
 		size_t part = shunt_zero_copy_copy(stream, out, from, to);
 

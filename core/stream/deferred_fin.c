@@ -100,6 +100,7 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (!atomic_load(&tx->fin_later.due)) {
 		if (tx->backlog.bytes && stream->fd >= 0)
 			shunt_tcp_backlog_await(stream->engine, stream);

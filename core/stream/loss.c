@@ -125,8 +125,8 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 	bool proven;
 
-	shunt_lock_take(&rx->lock);
-	shunt_lock_take(&tx->lock);
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
 		rx->final = true;
 		shunt_proof_withdraw(stream);
@@ -151,9 +151,9 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 		atomic_store(&tx->halted, false);
 		shunt_track_settle(engine, stream);
 	}
-	shunt_lock_leave(&tx->lock);
+	shunt_lock_leave(&stream->tx.lock);
 	/* The kernel's edges may have been spent on calls that were refused before it was known that this track remains. */
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
-	shunt_lock_leave(&rx->lock);
+	shunt_lock_leave(&stream->rx.lock);
 }

@@ -142,6 +142,7 @@ static bool widen(struct shunt_stream *stream, uint64_t most)
 	struct shunt_lane *lane = stream->lane;
 	int result = -EBUSY;
 
+	shunt_assert_held(&stream->tx.lock);
 	/* The lane may be held all the time by a thread that waits for its window: a program was told of this room. */
 	if (shunt_send_buffer_is_wide(stream, most))
 		return true;
@@ -160,6 +161,7 @@ static size_t accept_beyond(struct shunt_stream *stream, struct shunt_iov *from,
 {
 	bool wide = widen(stream, most);
 
+	shunt_assert_held(&stream->tx.lock);
 	bytes = wide ? shunt_lane_accept(stream, from, bytes, most, false) : 0;
 	/* The thread that serves the lane tells when the stage can be widened. */
 	shunt_lane_request(stream->lane, stream, wide ? SHUNT_WORK_DATA : SHUNT_WORK_DONE);
@@ -171,6 +173,7 @@ size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, 
 	uint64_t most;
 	int64_t used;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (atomic_load(&stream->lane->failed))
 		return 0;
 	most = most_of(stream);
@@ -237,6 +240,8 @@ static bool hand_back(struct shunt_stream *stream)
 	uint64_t at, staged = atomic_load(&tx->staged);
 	uint8_t *rest;
 
+	shunt_assert_held(&lane->lock);
+	shunt_assert_held(&stream->tx.lock);
 	shunt_lane_serve(lane);
 	at = atomic_load(&tx->posted);
 	if (at == staged || shunt_tx_room(tx, at))
@@ -274,6 +279,7 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 	struct shunt_lane *lane = stream->lane;
 	bool back;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (!can_leave(stream) || !is_heard(stream))
 		return false;
 	shunt_lock_take(&lane->lock);

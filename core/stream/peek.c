@@ -106,12 +106,12 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_fork_handover_ask(engine, fd, stream);
 	shunt_group_poll(engine);
-	shunt_lock_take(&rx->lock);
+	shunt_lock_take(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
 	if (rx->track == SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER)
 		engine->sys->ioctl(fd, FIONREAD, &tcp);
 	bytes = shunt_peek_unread(rx, tcp > 0 ? (uint64_t)tcp : 0);
-	shunt_lock_leave(&rx->lock);
+	shunt_lock_leave(&stream->rx.lock);
 	return bytes > INT_MAX ? INT_MAX : (int)bytes;
 }
 
@@ -125,10 +125,10 @@ int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_strea
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_fork_handover_ask(engine, fd, stream);
 	shunt_group_poll(engine);
-	shunt_lock_take(&rx->lock);
+	shunt_lock_take(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
 	if (rx->track == SHUNT_TCP)	/* else bytes of the link come first */
 		result = engine->sys->ioctl(fd, SIOCATMARK, &mark) ? -errno : mark;
-	shunt_lock_leave(&rx->lock);
+	shunt_lock_leave(&stream->rx.lock);
 	return result;
 }

@@ -235,6 +235,7 @@ void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 	uint8_t bytes[SHUNT_NONCE_BYTES];
 	ssize_t got;
 
+	shunt_assert_held(&stream->rx.lock);
 	if (!shunt_proof_is_next(rx) || fd < 0)
 		return;
 	got = receive(engine, fd, bytes, sizeof(bytes), MSG_PEEK);
@@ -286,6 +287,8 @@ void shunt_proof_leave(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 
+	shunt_assert_held(&stream->rx.lock);
+	shunt_assert_held(&stream->tx.lock);
 	if (atomic_load(&rx->proof.state) != SHUNT_EXPECTED)
 		return;
 	if (!shunt_proof_is_next(rx) || atomic_load(&rx->proof.fd) < 0 ||
@@ -297,6 +300,7 @@ bool shunt_proof_end_reading(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 
+	shunt_assert_held(&stream->rx.lock);
 	/* Else the kernel has been told before. */
 	rx->proof.end_reading = shunt_proof_is_next(rx) && atomic_load(&rx->proof.fd) >= 0 &&
 			  (!shunt_end_has(&stream->end, SHUNT_END_SHUT_READ) || rx->proof.end_reading);
@@ -357,6 +361,7 @@ void shunt_proof_say(struct shunt_stream *stream)
 	struct shunt_message message = { .type = SHUNT_MSG_NONCE, .stream = stream->peer_id };
 	bool said;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (!is_our_turn(stream))
 		return;
 	message.nonce.offset = stream->tx.offset;
@@ -368,7 +373,7 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	shunt_lock_take(&tx->lock);
+	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&tx->proof.show) == SHUNT_PLACED && atomic_load(&stream->state) == SHUNT_LINKED &&
 	    !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE)) {
 		tx->backlog.bytes = tx->proof.nonce;	/* takes no memory that could be refused */
@@ -380,7 +385,7 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 			shunt_tcp_backlog_await(engine, stream);
 		turn(stream, SHUNT_WRITTEN);
 	}
-	shunt_lock_leave(&tx->lock);
+	shunt_lock_leave(&stream->tx.lock);
 }
 
 void shunt_proof_shown(struct shunt_link *link, struct shunt_stream *stream)
@@ -388,7 +393,7 @@ void shunt_proof_shown(struct shunt_link *link, struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 	bool wrong = false;
 
-	shunt_lock_take(&tx->lock);
+	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
 		wrong = atomic_load(&tx->proof.show) != SHUNT_WRITTEN;
 		if (!wrong) {
@@ -396,7 +401,7 @@ void shunt_proof_shown(struct shunt_link *link, struct shunt_stream *stream)
 			shunt_track_reconsider(stream->engine, stream);
 		}
 	}
-	shunt_lock_leave(&tx->lock);
+	shunt_lock_leave(&stream->tx.lock);
 	if (wrong)
 		shunt_link_distrust(link, "it has read a nonce that was not written");
 }
@@ -405,6 +410,7 @@ void shunt_proof_withdraw(struct shunt_stream *stream)
 {
 	uint8_t show = atomic_load(&stream->tx.proof.show);
 
+	shunt_assert_held(&stream->tx.lock);
 	if (show != SHUNT_OWED && show != SHUNT_PLACED)
 		return;
 	turn(stream, SHUNT_WITHDRAWN);

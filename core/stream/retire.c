@@ -37,6 +37,7 @@ static uint64_t resume_from(struct shunt_engine *engine, struct shunt_stream *st
 {
 	struct shunt_rx *rx = &stream->rx;
 
+	shunt_assert_held(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
 	if (rx->track == SHUNT_TCP && atomic_load(&rx->boundary) != SHUNT_NEVER)
 		return atomic_load(&rx->boundary);
@@ -59,6 +60,7 @@ static void stop_sending(struct shunt_engine *engine, struct shunt_stream *strea
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	shunt_assert_held(&stream->tx.lock);
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
@@ -78,6 +80,7 @@ static void stop_sending_heard(struct shunt_engine *engine, struct shunt_stream 
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK &&
 	    !atomic_load(&tx->halted))
 		shunt_track_announce(engine, stream, SHUNT_TCP);
@@ -333,6 +336,7 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (tx->backlog.bytes && tx->backlog.done == tx->backlog.size)	/* nothing was added after all */
 		shunt_again_free(tx);
 	while (tx->backlog.bytes) {
@@ -367,6 +371,7 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 	int result = 0;
 	bool back;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (offset < atomic_load(&tx->upgrade_at))
 		offset = atomic_load(&tx->upgrade_at);
 	back = tx->track == SHUNT_LINK || (atomic_load(&tx->unpassed) && offset < atomic_load(&tx->handback_at));

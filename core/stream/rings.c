@@ -67,6 +67,7 @@ void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
 	uint8_t *old = rx->ring.at;
 	uint32_t old_bytes = rx->ring.bytes;
 
+	shunt_assert_held(&stream->rx.lock);
 	rx->ring.at = rx->ring.next;
 	rx->ring.bytes = atomic_load(&rx->ring.next_bytes);
 	rx->ring.from = atomic_load(&rx->next_from);
@@ -118,6 +119,7 @@ void shunt_rings_offer_small(struct shunt_engine *engine, struct shunt_stream *s
 {
 	struct shunt_message message = { .type = SHUNT_MSG_SHRINK, .stream = stream->peer_id };
 
+	shunt_assert_held(&stream->rx.lock);
 	if (!prepare_ring(stream, shunt_narrow_u32(engine->config.ring_min), &message.shrink))
 		return;
 	atomic_fetch_add(&engine->shrinks, 1);
@@ -128,6 +130,7 @@ bool shunt_rings_change(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	shunt_assert_held(&stream->tx.lock);
 	return atomic_load(&stream->state) != SHUNT_LINKED || tx->track != SHUNT_LINK ||
 	       shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
 	       shunt_lane_change_ring(stream->lane, stream);
@@ -145,7 +148,7 @@ void shunt_rings_shrink(struct shunt_link *link, struct shunt_stream *stream, co
 		shunt_link_distrust(link, "a SHRINK to no ring of this stream");
 		return;
 	}
-	shunt_lock_take(&tx->lock);
+	shunt_lock_take(&stream->tx.lock);
 	shunt_lock_take(&engine->group.lock);
 	if (atomic_load(&tx->ring.offer))
 		wrong = "a second ring before the first was used";
@@ -156,7 +159,7 @@ void shunt_rings_shrink(struct shunt_link *link, struct shunt_stream *stream, co
 	shunt_lock_leave(&engine->group.lock);
 	if (!wrong && !shunt_rings_change(stream))
 		shunt_request_memory(engine);
-	shunt_lock_leave(&tx->lock);
+	shunt_lock_leave(&stream->tx.lock);
 	if (wrong)
 		shunt_link_distrust(link, wrong);
 }

@@ -68,6 +68,7 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
 	size_t bytes = shunt_peek_ring(rx, to, flags & MSG_TRUNC, head, &engine->config.copy);
 
+	shunt_assert_held(&stream->rx.lock);
 	if (!bytes || flags & MSG_PEEK)
 		return bytes ? (ssize_t)bytes : -EAGAIN;
 	shunt_bytes_add(&rx->bytes, head, bytes, true);
@@ -97,6 +98,7 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed),
 		 end = shunt_proof_end_of_track(rx), before;
 
+	shunt_assert_held(&stream->rx.lock);
 	if (to->skip || end != SHUNT_NEVER) {
 		message.msg_iov = iov;
 		message.msg_iovlen = shunt_iov_cut(to, end - head, iov);
@@ -151,6 +153,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	struct shunt_rx *rx = &stream->rx;
 	ssize_t got;
 
+	shunt_assert_held(&stream->rx.lock);
 	if (__builtin_expect(atomic_load_explicit(&stream->handing.retiring, memory_order_relaxed) ==
 			     SHUNT_RETIRING, 0))
 		return -EAGAIN;	/* where the next byte will come from is being settled */
@@ -211,7 +214,9 @@ uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt
 }
 
 /* A process without a service thread looks here (unclaimed.h). rx.lock held; given up for a moment. */
-static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
+SHUNT_NO_LOCK_ANALYSIS /* of a lock that is given up for a moment */
+	static void
+	expire(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (engine->service || !shunt_unclaimed_is_over(stream))
 		return;

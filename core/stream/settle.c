@@ -9,6 +9,7 @@ void shunt_settle_later(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	struct shunt_group *group = &engine->group;
 
+	shunt_assert_held(&engine->group.lock);
 	if (stream->settling)
 		return;
 	stream->settling = true;
@@ -45,6 +46,7 @@ void shunt_settle_all(struct shunt_engine *engine)
 			atomic_store_explicit(&group->after_due, false, memory_order_relaxed);
 		shunt_lock_leave(&group->lock);
 		if (lane) {
+			shunt_assert_held(&lane->lock);
 			atomic_store(&lane->dirty, false);
 			shunt_lane_serve(lane);
 		}

@@ -38,6 +38,7 @@ void shunt_tx_finish(struct shunt_stream *stream)
 /* The kernel's end must wait until what comes before it has been written, or has arrived. tx.lock held. */
 static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool closing)
 {
+	shunt_assert_held(&stream->tx.lock);
 	shunt_overflow_to_tcp(stream, fd);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_loss_tell(stream);	/* before the kernel's end: it must not hide that something is missing */

@@ -82,6 +82,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	uint8_t state;
 
+	shunt_assert_held(&stream->rx.lock);
 	shunt_group_poll_fully(engine);
 	shunt_track_settle(engine, stream);
 	if (stream->dissolving || shunt_streams_resets(engine, stream, fd))

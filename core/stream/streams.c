@@ -33,6 +33,8 @@ static bool add_slab(struct shunt_engine *engine)
 		return false;
 	slabs[engine->slab_count++] = slab;
 	for (int i = SHUNT_SLAB_STREAMS - 1; i >= 0; i--) {
+		shunt_lock_rank(&slab[i].rx.lock, SHUNT_RANK_RX);
+		shunt_lock_rank(&slab[i].tx.lock, SHUNT_RANK_TX);
 		slab[i].engine = engine;
 		slab[i].next_free = engine->free_streams;
 		engine->free_streams = &slab[i];
@@ -216,6 +218,7 @@ struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool
 /* streams_lock held. */
 static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream)
 {
+	shunt_assert_held(&engine->streams_lock);
 	if (!stream->in_use || stream->holds || stream->link || stream->fd >= 0)
 		return;
 	stream->in_use = false;
@@ -299,6 +302,7 @@ bool shunt_streams_reap(struct shunt_engine *engine)
 	struct shunt_stream *stream = atomic_exchange(&engine->reap, NULL);
 	bool any = stream != NULL;
 
+	shunt_assert_held(&engine->seats_lock);
 	while (stream) {
 		struct shunt_stream *next = stream->next_reap;
 
@@ -357,6 +361,7 @@ struct shunt_stream *shunt_streams_next(struct shunt_engine *engine, struct shun
 
 bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
+	shunt_assert_held(&engine->streams_lock);
 	if (!stream->in_use || stream->why.plain)
 		return false;
 	stream->why.plain = reason;

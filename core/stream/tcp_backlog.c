@@ -25,6 +25,7 @@ static void take_linger(struct shunt_engine *engine, struct shunt_stream *stream
 
 void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *stream)
 {
+	shunt_assert_held(&stream->tx.lock);
 	if (!stream->tx.backlog.lingers)
 		return;
 	engine->sys->setsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER, &stream->tx.backlog.linger, sizeof(stream->tx.backlog.linger));
@@ -96,6 +97,7 @@ void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *s
 {
 	struct shunt_service *service = engine->service;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (stream->tx.backlog.awaited) {
 		listen_for(stream, events_for(stream));
 		if (!stream->tx.backlog.lingers)	/* it was paid, and owes again */

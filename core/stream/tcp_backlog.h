@@ -14,9 +14,11 @@
 #include "core/stream/stream.h"
 
 /* tx.backlog.bytes will be written, even if the program closes the stream. tx.lock held. */
-void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
+	SHUNT_REQUIRES(stream->tx.lock);
 /* All of it has been written, by whoever came first. tx.lock held. */
-void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *stream)
+	SHUNT_REQUIRES(stream->tx.lock);
 /* There is room, or something has come to a closed stream, whose `source` this is: see loop.h. */
 void shunt_tcp_backlog_moves(struct shunt_source *source, uint32_t events);
 /* It will not be written: the connection is reset. No lock held. The service thread, or after its end. */

@@ -111,6 +111,7 @@ void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream,
 		tx->trace.pendings = pendings = calloc(1, sizeof(*pendings));
 	if (!pendings)
 		return;
+	shunt_lock_rank(&pendings->lock, SHUNT_RANK_PENDINGS);
 	atomic_store_explicit(&pendings->sends, sends_of(tx, pendings), memory_order_relaxed);
 	grant_passes(tx, pendings, every);
 	tx->trace.of = traces;

@@ -42,6 +42,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 {
 	struct shunt_tx *tx = &stream->tx;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (track == SHUNT_TCP && shunt_overflow_to_tcp(stream, stream->fd))
 		return;
 	atomic_fetch_add(&tx->unpassed, 1);
@@ -78,6 +79,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
  */
 static void turn(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_track wanted)
 {
+	shunt_assert_held(&stream->tx.lock);
 	if (wanted == SHUNT_TCP && shunt_overflow_is_pending(&stream->tx))
 		shunt_overflow_to_tcp(stream, stream->fd);
 	else
@@ -89,6 +91,7 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 	struct shunt_tx *tx = &stream->tx;
 	enum shunt_track wanted;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED ||
 	    shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN))
 		return;
@@ -118,6 +121,7 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 	struct shunt_tx *tx = &stream->tx;
 	uint8_t before = tx->track;
 
+	shunt_assert_held(&stream->tx.lock);
 	tx->quick = false;
 	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING && !atomic_load(&tx->halted))
 		shunt_track_choose(engine, stream);
@@ -155,6 +159,7 @@ void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
 
+	shunt_assert_held(&stream->rx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return;
 	if (shunt_proof_is_next(rx))

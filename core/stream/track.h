@@ -12,13 +12,16 @@
 #include "core/stream/stream.h"
 
 /* tx.lock held: changes tracks if it is wanted and possible now. */
-void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream)
+	SHUNT_REQUIRES(stream->tx.lock);
 /* The same where the program may be sending nothing, because tx.held has changed. tx.lock held. */
-void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream)
+	SHUNT_REQUIRES(stream->tx.lock);
 /* rx.lock held: passes announced switches and ring changes that are due. */
-void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream)
+	SHUNT_REQUIRES(stream->rx.lock);
 /* tx.lock held: says that the direction is on `track` from here on. */
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
-			  enum shunt_track track);
+			  enum shunt_track track) SHUNT_REQUIRES(stream->tx.lock);
 
 #endif

@@ -93,6 +93,7 @@ static bool has_room(struct shunt_tx *tx, size_t bytes)
 /* `more`: the program has said that more is to come (MSG_MORE, TCP_CORK). */
 static size_t place(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes, bool more)
 {
+	shunt_assert_held(&stream->tx.lock);
 	if (__builtin_expect(!has_room(&stream->tx, bytes), 0))
 		return 0;
 	if (__builtin_expect(more, 0) && !shunt_tx_turns(&stream->tx))
@@ -133,6 +134,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 	int error = -EAGAIN;
 	bool asked = false, open = false;
 
+	shunt_assert_held(&stream->tx.lock);
 	taken = place(stream, from, bytes, gather);
 	while (__builtin_expect(taken < bytes, 0)) {
 		size_t more;
@@ -194,6 +196,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	ssize_t sent;
 	int unsent;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (__builtin_expect(tx->trace.pendings != NULL, 0))
 		shunt_traced_abandon(engine, stream);
 	if (__builtin_expect(shunt_end_error(&stream->end), 0))
@@ -282,6 +285,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	struct shunt_tx *tx = &stream->tx;
 	size_t bytes = from->left;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (__builtin_expect(!tx->quick, 0)) {
 		atomic_fetch_add(&tx->refusals, 1);	/* before it is known: what is said of room from now on counts */
 		if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
@@ -482,6 +486,7 @@ void shunt_stream_corked(struct shunt_stream *stream, bool on)
 
 void shunt_stream_push(struct shunt_stream *stream)
 {
+	shunt_assert_held(&stream->tx.lock);
 	if (atomic_load(&stream->tx.gather.waits) && stream->tx.track == SHUNT_LINK &&
 	    atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_lane_push(stream->lane, stream);

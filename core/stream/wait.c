@@ -159,12 +159,15 @@ static void left(void *arg)
 	shunt_cancel_unwinds();
 }
 
-int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, struct shunt_lock *lock,
-		    uint32_t events, uint64_t deadline, bool moved)
+SHUNT_NO_LOCK_ANALYSIS /* of a lock that is given up for a while */
+	int
+	shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream,
+			struct shunt_lock *lock, uint32_t events, uint64_t deadline, bool moved)
 {
 	struct call call = { engine, stream };
 	volatile int result;
 
+	shunt_assert_held(lock);
 	atomic_fetch_add(&stream->waiters, 1);
 	shunt_lock_leave(lock);
 	shunt_offer_goes_on(engine, stream);

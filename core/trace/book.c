@@ -13,12 +13,17 @@ const char *const shunt_trace_count_names[SHUNT_TRACE_COUNTS] = {
 
 struct shunt_trace_book *shunt_trace_book_make(void)
 {
-	return calloc(1, sizeof(struct shunt_trace_book));
+	struct shunt_trace_book *book = calloc(1, sizeof(*book));
+
+	if (book)
+		shunt_lock_rank(&book->lock, SHUNT_RANK_BOOK);
+	return book;
 }
 
 void shunt_trace_book_inherit(struct shunt_trace_book *book)
 {
 	memset(book, 0, sizeof(*book));
+	shunt_lock_rank(&book->lock, SHUNT_RANK_BOOK);
 }
 
 void shunt_trace_book_add(struct shunt_trace_book *book, const struct shunt_trace *trace)

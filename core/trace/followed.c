@@ -16,6 +16,7 @@ struct shunt_followed *shunt_followed_make(struct shunt_trace_book *book,
 
 	if (!followed)
 		return NULL;
+	shunt_lock_rank(&followed->lock, SHUNT_RANK_FOLLOWED);
 	followed->book = book;
 	followed->ring = ring;
 	followed->peer = peer;

@@ -73,7 +73,7 @@ static void ask_resume(uint64_t offset)
 
 	message.resume.offset = offset;
 	message.resume.announced = stream_switches_announced(victim);
-	shunt_hear_message(stream_link(victim), &message, NULL, 0);
+	role_hear(stream_link(victim), &message, NULL, 0);
 }
 
 /* Nothing is sent again, and the link ends. The offset counts from what was sent, or from 0. */

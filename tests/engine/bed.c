@@ -198,12 +198,12 @@ void leave_bed(void)
 
 void busy(void)
 {
-	shunt_lock_take(&bed.lane[0]->lock);
+	role_take_as_another(&bed.lane[0]->lock);
 }
 
 void free_again(void)
 {
-	shunt_lock_leave(&bed.lane[0]->lock);
+	role_leave_as_another(&bed.lane[0]->lock);
 	shunt_lane_kick(bed.lane[0]);
 }
 

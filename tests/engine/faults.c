@@ -27,9 +27,9 @@ static ssize_t read_after_death(bool accepted)
 	if (accepted) {
 		busy();
 		put(0, 0, 50, 0);
-		shunt_lock_leave(&bed.lane[0]->lock);
+		role_leave_as_another(&bed.lane[0]->lock);
 	}
-	shunt_link_kill(bed.lane[1]->link, "the test");
+	role_kill_link(bed.lane[1]->link, "the test");
 	assert_int_equal(receive_some(&bed.pair[0].side[1], byte, sizeof(byte), MSG_DONTWAIT), 100);
 	got = receive_some(&bed.pair[0].side[1], byte, sizeof(byte), MSG_DONTWAIT);
 	close_side(&bed.pair[0].side[1]);
@@ -64,7 +64,7 @@ void a_link_that_ends_is_an_edge(void **state)
 	do {
 		assert_int_equal(put(0, 0, 100, 0), 0);
 	} while (reported(set));
-	shunt_link_kill(bed.lane[0]->link, "the test");
+	role_kill_link(bed.lane[0]->link, "the test");
 	assert_int_equal(reported(set), EPOLLOUT);
 	assert_int_equal(put(0, 0, 100, 0), 100);
 	turn();
@@ -85,7 +85,7 @@ void a_retirement_keeps_what_is_unread(void **state)
 	(void)state;
 	make_bed(&config, 1);
 	put(0, 0, 1000, 0);
-	shunt_link_kill(bed.lane[1]->link, "the test");
+	role_kill_link(bed.lane[1]->link, "the test");
 	assert_int_equal(shunt_stream_retire(reader->engine, reader->fd, stream_of(reader), SHUNT_REASON_SPLICE), -EBUSY);
 	assert_int_equal(get(0, 0, BUFFER), 1000);
 	assert_int_equal(shunt_stream_retire(reader->engine, reader->fd, stream_of(reader), SHUNT_REASON_SPLICE), 0);
@@ -118,7 +118,7 @@ static void owe_a_reset(bool ended)
 		assert_int_equal(shunt_stream_shutdown(sender->engine, sender->fd, stream_of(sender), SHUT_WR), 0);
 		assert_true(stream_keeps_end(stream_of(sender)));
 	}
-	shunt_link_kill(bed.lane[0]->link, "the test");
+	role_kill_link(bed.lane[0]->link, "the test");
 	assert_int_equal(send_some(sender, byte, 1, MSG_DONTWAIT | MSG_NOSIGNAL), ended ? -EPIPE : -ECONNRESET);
 	assert_int_equal(shunt_stream_shutdown(sender->engine, sender->fd, stream_of(sender), SHUT_WR), -ENOTCONN);
 	assert_int_equal(recv(reader->fd, byte, sizeof(byte), MSG_DONTWAIT), -1);	/* no end from the kernel */
@@ -157,9 +157,9 @@ void seats_stay_while_the_service_works(void **state)
 		shunt_group_poll_fully(engines[1]);
 	}
 	assert_non_null(atomic_load(&engines[0]->reap));
-	shunt_lock_take(&engines[0]->seats_lock);
+	role_take_as_another(&engines[0]->seats_lock);
 	connect_pair(pair);
-	shunt_lock_leave(&engines[0]->seats_lock);
+	role_leave_as_another(&engines[0]->seats_lock);
 	assert_non_null(atomic_load(&engines[0]->reap));
 	assert_int_equal(bed.lane[0]->link->seated, 2);
 	close_side(&pair->side[0]);
@@ -182,7 +182,7 @@ void held_streams_are_let_go(void **state)
 	for (int i = 0; i < 3; i++)
 		put(0, 0, 100, 0);
 	assert_int_equal(atomic_load(&bed.lane[0]->holding), 1);
-	shunt_link_kill(bed.lane[0]->link, "the test");
+	role_kill_link(bed.lane[0]->link, "the test");
 	close_side(&bed.pair[0].side[0]);
 	close_side(&bed.pair[0].side[1]);
 	for (int i = 0; i < 10; i++)
@@ -321,7 +321,7 @@ void a_kept_end_is_no_end(void **state)
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
 	put(0, 0, 100, 0);
 	close_side(&bed.pair[0].side[0]);
-	shunt_link_kill(bed.lane[0]->link, "the test");
+	role_kill_link(bed.lane[0]->link, "the test");
 	assert_int_equal(recv(bed.pair[0].side[1].fd, &byte, 1, MSG_DONTWAIT), -1);
 	assert_int_equal(errno, ECONNRESET);
 	close_side(&bed.pair[0].side[1]);

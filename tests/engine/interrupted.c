@@ -102,7 +102,7 @@ static void interrupt(enum interruption what, struct pair *pair, int side)
 	switch (what) {
 	case LINK_DIES:
 		if (link)
-			shunt_link_kill(link, "the test");
+			role_kill_link(link, "the test");
 		break;
 	case PROGRAM_CLOSES:
 		shunt_file_closing(engines[side], pair->side[side].fd);

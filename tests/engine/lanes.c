@@ -101,14 +101,14 @@ void a_doorbell_for_each_lane(void **state)
 		make_bed(&config, 8);
 		link = bed.lane[0]->link;
 		for (uint32_t i = 0; i < lanes; i++) {
-			shunt_lock_take(&link->lanes[i].lock);
+			role_take_as_another(&link->lanes[i].lock);
 			before[0] += link->lanes[i].sent;
 			before[1] += link->lanes[i].counters.doorbells;
 		}
 		for (int i = 0; i < 8; i++)
 			put(i, 0, 100, 0);
 		for (uint32_t i = 0; i < lanes; i++) {
-			shunt_lock_leave(&link->lanes[i].lock);
+			role_leave_as_another(&link->lanes[i].lock);
 			shunt_lane_kick(&link->lanes[i]);
 		}
 		for (uint32_t i = 0; i < lanes; i++) {
@@ -219,6 +219,7 @@ static struct shunt_link *hear(bool initiator, uint32_t lanes, uint32_t maps, in
 	struct shunt_channel channel;
 	struct soft_address address;
 	struct shunt_link *link;
+	struct role role;
 	int pair[2], fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
@@ -231,7 +232,9 @@ static struct shunt_link *hear(bool initiator, uint32_t lanes, uint32_t maps, in
 					.maps = maps };
 	for (int i = 0; i < SHUNT_LANES_MAX; i++)
 		memcpy(hello->address[i], &address, sizeof(address));
+	role = role_serve(engines[0]);
 	shunt_link_hello(link, &message, fds, 2);
+	role_rest(&role);
 	*other = pair[1];
 	return link;
 }
@@ -243,7 +246,7 @@ static int maps(bool initiator, uint32_t maps)
 
 	assert_false(atomic_load(&link->distrusted));
 	state = atomic_load(&link->state);
-	shunt_link_kill(link, "the test");
+	role_kill_link(link, "the test");
 	shunt_link_destroy(link);
 	close(other);
 	return state;
@@ -259,7 +262,7 @@ static void hears(bool initiator, uint32_t lanes, bool believed)
 	assert_int_equal(atomic_load(&link->state) == SHUNT_LINK_UP, believed);
 	if (believed)
 		assert_int_equal(link->lane_count, lanes < LANES ? lanes : LANES);
-	shunt_link_kill(link, "the test");
+	role_kill_link(link, "the test");
 	shunt_link_destroy(link);
 	close(other);
 }
@@ -335,7 +338,7 @@ static void bury(struct shunt_link *link, int other)
 {
 	int lanes = (int)link->lane_count;
 
-	shunt_link_kill(link, "the test");
+	role_kill_link(link, "the test");
 	shunt_link_destroy(link);
 	assert_int_equal(parted, lanes);
 	parted = 0;
@@ -349,12 +352,14 @@ static void bury(struct shunt_link *link, int other)
 void queue_pairs_may_be_connected_later(void **state)
 {
 	struct shunt_config config = lanes_config(LANES);
+	const struct shunt_engine *before;
 	struct shunt_device *device;
 	struct shunt_link *link;
 	int other;
 
 	(void)state;
 	make_bed(&config, 1);
+	before = shunt_service_role_begin(engines[0]);
 	device = shunt_devices_open(engines[0], SHUNT_SOFT);
 	make_slow(device);
 	link = hear(false, LANES, 0, &other);
@@ -383,6 +388,7 @@ void queue_pairs_may_be_connected_later(void **state)
 	assert_int_equal(atomic_load(&link->state), SHUNT_LINK_HELLO);
 	bury(link, other);
 	device->kind = quick;
+	shunt_service_role_end(before);
 	end_bed();
 }
 

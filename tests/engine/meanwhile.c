@@ -53,6 +53,14 @@ static void *send_by_link(void *arg)
 	return arg;
 }
 
+static void read_and_send(void)
+{
+	get(0, 0, BUFFER);
+	shunt_group_poll_fully(engines[0]);
+	assert_int_equal(stream_switches_unpassed(stream_of(&bed.pair[0].side[0])), 0);
+	assert_int_equal(put(0, 0, 100, 0), 100);
+}
+
 /* The reader passes the switch and says so, and the program goes on over TCP; then it wants the link again. */
 static int post_and_be_overtaken(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
@@ -62,10 +70,7 @@ static int post_and_be_overtaken(struct ibv_qp *qp, struct ibv_send_wr *wr, stru
 	if (!handback || !armed)
 		return result;
 	armed = false;
-	get(0, 0, BUFFER);
-	shunt_group_poll_fully(engines[0]);
-	assert_int_equal(stream_switches_unpassed(stream_of(&bed.pair[0].side[0])), 0);
-	assert_int_equal(put(0, 0, 100, 0), 100);
+	role_play_another(read_and_send);
 	assert_int_equal(pthread_create(&sender, NULL, send_by_link, NULL), 0);
 	while (!atomic_load(&through) && atomic_load(&bed.lane[0]->lock.word) != 2)	/* it is, or it sleeps for the lane */
 		sched_yield();
@@ -169,6 +174,11 @@ void nothing_is_accepted_for_a_link_that_is_over(void **state)
 
 static struct shunt_sys slow;
 
+static void close_second(void)
+{
+	close_side(&bed.pair[1].side[0]);
+}
+
 /* Of the first stream has just been told, of the second not yet. */
 static ssize_t tell_and_close(int fd, const struct msghdr *message, int flags)
 {
@@ -176,7 +186,7 @@ static ssize_t tell_and_close(int fd, const struct msghdr *message, int flags)
 
 	if (armed && message->msg_iov->iov_len == sizeof(*said) && said->type == SHUNT_MSG_RESUME) {
 		armed = false;
-		close_side(&bed.pair[1].side[0]);
+		role_play_another(close_second);
 	}
 	return sendmsg(fd, message, flags);
 }

@@ -108,10 +108,10 @@ void a_held_lane_does_not_close_a_wide_stage(void **state)
 	fill();
 	lose_patience();
 	assert_int_equal(put(0, 0, 100, 0), 100);
-	shunt_lock_take(&bed.lane[0]->lock);
+	role_take_as_another(&bed.lane[0]->lock);
 	assert_true(shunt_ready_user(sender) & EPOLLOUT);
 	assert_int_equal(put(0, 0, 100, 0), 100);
-	shunt_lock_leave(&bed.lane[0]->lock);
+	role_leave_as_another(&bed.lane[0]->lock);
 	read_all_and_leave();
 }
 

@@ -70,6 +70,7 @@ void a_question_goes_with_its_seat(void **state)
 	struct shunt_config config = small_config(HYBRID);
 	struct shunt_stream *stream;
 	struct pair pair;
+	struct role role;
 	char byte;
 
 	(void)state;
@@ -77,9 +78,11 @@ void a_question_goes_with_its_seat(void **state)
 	grant(&pair);
 	stream = stream_of(&pair.side[1]);
 	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
+	role = role_serve(engines[1]);
 	assert_true(shunt_attach_revert(engines[1], stream));
 	shunt_link_kill(stream_link(stream), "the test");
 	shunt_streams_vacate(stream);
+	role_rest(&role);
 	close_side(&pair.side[0]);
 	assert_int_equal(receive_some(&pair.side[1], &byte, 1, MSG_DONTWAIT), 0);
 	close_side(&pair.side[1]);
@@ -155,7 +158,7 @@ void an_end_waits_for_what_a_dead_queue_pair_owes(void **state)
 	(void)state;
 	end_early(&pair, true);
 	engines[1]->config.soft_model[0] = 0;
-	shunt_link_break(bed.lane[1]->link, "the test");
+	role_break_link(bed.lane[1]->link, "the test");
 	assert_int_equal(receive_some(&pair.side[1], &byte, 1, MSG_DONTWAIT), -EAGAIN);
 	stall(false);
 	for (int i = 0; i < 10; i++)
@@ -248,7 +251,7 @@ void nobody_waits_for_who_has_closed(void **state)
 		close(copy[i]);
 		stream_set_proof(stream[i], SHUNT_EXPECTED);	/* behind bytes that are still to come */
 	}
-	shunt_link_break(bed.lane[0]->link, "the test");
+	role_break_link(bed.lane[0]->link, "the test");
 	assert_owing(1);
 	for (int i = 0; i < 2; i++) {
 		stream_set_proof(stream[i], SHUNT_PROVEN);
@@ -369,7 +372,7 @@ void a_look_takes_no_error(void **state)
 	(void)state;
 	make_bed(&config, 1);
 	assert_int_equal(put(0, 0, 1000, 0), 1000);
-	shunt_link_kill(bed.lane[1]->link, "the test");
+	role_kill_link(bed.lane[1]->link, "the test");
 	assert_int_equal(setsockopt(side[0].fd, SOL_SOCKET, SO_LINGER, &(struct linger) { 1, 0 },
 				    sizeof(struct linger)),
 			 0);
@@ -406,7 +409,7 @@ void nothing_is_awaited_of_the_dead(void **state)
 	assert_true(shunt_retire_goes_on(reader));
 	atomic_store(&bed.lane[1]->failed, true);
 	assert_false(shunt_retire_goes_on(reader));
-	shunt_link_kill(stream_link(reader), "the test");
+	role_kill_link(stream_link(reader), "the test");
 	assert_true(shunt_retire_goes_on(reader));
 	close_side(&bed.pair[0].side[0]);
 	close_side(&bed.pair[0].side[1]);

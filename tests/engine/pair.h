@@ -8,6 +8,7 @@
 #include "core/engine.h"
 #include "core/service.h"
 #include "tests/inspect.h"
+#include "tests/sim/role.h"
 
 struct side {
 	struct shunt_engine *engine;

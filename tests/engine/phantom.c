@@ -12,6 +12,7 @@ struct shunt_link *phantom_come(void)
 	struct shunt_link *link = calloc(1, sizeof(*link)), *like = bed.lane[1]->link;
 
 	assert_non_null(link);
+	shunt_lock_rank(&link->send_lock, SHUNT_RANK_SEND);
 	link->engine = engines[1];
 	link->device = like->device;
 	link->pd = like->pd;

@@ -430,7 +430,7 @@ static void die_after(int steps, bool whole, int by)
 		return;
 	}
 	if (whole)
-		shunt_link_kill(stream_link(stream_of(side_of(by))), "the test");
+		role_kill_link(stream_link(stream_of(side_of(by))), "the test");
 	else
 		shunt_link_fail(stream_link(stream_of(side_of(by))), "the test");
 	for (int n = 0; n < 10; n++) {
@@ -467,7 +467,7 @@ static void end_without(const char *more)
 
 	make_pair(true);
 	stream = until_expected(CLAIMANT);
-	shunt_link_kill(stream_link(stream), "the test");
+	role_kill_link(stream_link(stream), "the test");
 	assert_int_equal(send(side_of(1)->fd, more, strlen(more), 0), strlen(more));
 	shutdown(side_of(1)->fd, SHUT_WR);
 	if (*more)

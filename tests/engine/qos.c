@@ -488,7 +488,7 @@ static void nonsense_is_distrusted(void **state)
 		if (i == 9) /* without its final 0 */
 			memset(message.qos.name, 'a', sizeof(message.qos.name));
 		assert_int_equal(atomic_load(&engines[bad[i].to]->distrusted), 0);
-		shunt_hear_message(link_of(bad[i].to), &message, NULL, 0);
+		role_hear(link_of(bad[i].to), &message, NULL, 0);
 		if (atomic_load(&engines[bad[i].to]->distrusted) != 1)
 			fail_msg("message %zu is taken", i);
 		close_side(&bed.pair[0].side[0]);
@@ -509,7 +509,7 @@ static void a_liar_gets_the_limit(void **state)
 	for (uint64_t n = 1; n < 200; n++) {
 		message.qos.taken = n * 0x123456789abcdef1;
 		message.qos.waits = n * 0xfedcba9876543211;
-		shunt_hear_message(link_of(1), &message, NULL, 0);
+		role_hear(link_of(1), &message, NULL, 0);
 		pair_skew += n % 20 * MS;
 		turn();
 		assert_true(throttle_of(0)->rate <= LIMIT && throttle_of(1)->told <= LIMIT);

@@ -177,7 +177,7 @@ void seat_stays_while_pinned(void **state)
 		for (int i = 0; i < 4; i++)
 			turn();
 		if (dead)
-			shunt_link_kill(bed.lane[0]->link, "the test");
+			role_kill_link(bed.lane[0]->link, "the test");
 		for (int i = 0; i < 4; i++)
 			turn();
 		assert_int_equal(bed.lane[0]->link->seated, 1);

@@ -65,7 +65,7 @@ void nonsense_is_distrusted(void **state)
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		make_bed(&config, 1);
 		assert_int_equal(atomic_load(&engines[bad[i].to]->distrusted), 0);
-		shunt_hear_message(link_of(0, bad[i].to), &bad[i].message, NULL, 0);
+		role_hear(link_of(0, bad[i].to), &bad[i].message, NULL, 0);
 		if (atomic_load(&engines[bad[i].to]->distrusted) != 1)
 			fail_msg("message %zu is taken", i);
 		end_distrusted();
@@ -87,10 +87,10 @@ void a_false_page_is_distrusted(void **state)
 
 		make_bed(&config, 1);
 		if (way)
-			shunt_hear_message(link_of(0, 0), &period, NULL, 0);
+			role_hear(link_of(0, 0), &period, NULL, 0);
 		pool.pool.address = way == 2 ? 4097 : 4096;
 		pool.pool.zero = way == 3;
-		shunt_hear_message(link_of(0, 0), &pool, fds, way == 1 ? 0 : way == 4 ? 2 : 1);
+		role_hear(link_of(0, 0), &pool, fds, way == 1 ? 0 : way == 4 ? 2 : 1);
 		if (atomic_load(&engines[0]->distrusted) != 1)
 			fail_msg("page %d is taken", way);
 		end_distrusted();
@@ -113,7 +113,7 @@ void any_period_is_obeyed(void **state)
 		period.period.batch = 1 + n % 1000;
 		period.period.rate = SHUNT_RATE_MIN << n % 20;
 		period.period.paced = n & 1;
-		shunt_hear_message(link_of(0, 0), &period, NULL, 0);
+		role_hear(link_of(0, 0), &period, NULL, 0);
 		for (int i = 0; i < 5; i++)
 			put(0, 0, 32768, 0);
 		pair_skew += n % 50 * MS;

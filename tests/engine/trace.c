@@ -493,7 +493,7 @@ static void false_records_are_dropped(void **state)
 
 static void say(const struct shunt_message *message)
 {
-	shunt_hear_message(bed.lane[1]->link, message, NULL, 0);
+	role_hear(bed.lane[1]->link, message, NULL, 0);
 }
 
 /* A peer that says this is not believed any more. */

@@ -64,7 +64,7 @@ tests_fuzz_witness_LDFLAGS = $(fuzz_ldflags)
 
 # These have a world with three engines, and count the links of one of them.
 fuzz_world_ldflags = $(fuzz_ldflags) -Wl,--wrap=shunt_link_create
-fuzz_world = tests/fuzz/fuzz.h tests/fuzz/world.c tests/fuzz/world.h tests/inspect.c tests/inspect.h tests/sim/epoll.c tests/sim/names.c tests/sim/names.h tests/sim/random.h \
+fuzz_world = tests/fuzz/fuzz.h tests/fuzz/world.c tests/fuzz/world.h tests/inspect.c tests/inspect.h tests/sim/epoll.c tests/sim/names.c tests/sim/names.h tests/sim/random.h tests/sim/role.h \
 	tests/sim/sim.h tests/sim/start.h tests/sim/sys.c tests/sim/sys.h tests/sim/tcp.c tests/sim/tcp.h tests/sim/witness.c tests/sim/witness.h
 
 tests_fuzz_remote_SOURCES = tests/fuzz/remote.c $(fuzz_world) $(fuzz_main)

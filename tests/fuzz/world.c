@@ -573,7 +573,7 @@ static void end_hostile_links(void)
 	struct shunt_link *link;
 
 	for (link = fuzz_world.engine[FUZZ_HOSTILE]->service->links; link; link = link->next)
-		shunt_link_kill(link, "its process ends");
+		role_kill_link(link, "its process ends");
 	shunt_reconnect_forget(fuzz_world.engine[FUZZ_HOSTILE]->service);
 }
 

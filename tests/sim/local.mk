@@ -14,6 +14,7 @@ tests_sim_sim_SOURCES = \
 	tests/sim/names.c tests/sim/names.h \
 	tests/sim/play.c \
 	tests/sim/random.h \
+	tests/sim/role.h \
 	tests/sim/sim.c tests/sim/sim.h \
 	tests/sim/start.h \
 	tests/sim/sys.c tests/sim/sys.h \

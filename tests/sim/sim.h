@@ -11,6 +11,7 @@
 #include "core/engine.h"
 #include "core/service.h"
 #include "tests/sim/random.h"
+#include "tests/sim/role.h"
 #include "tests/sim/sys.h"
 #include "tests/sim/tcp.h"
 

@@ -284,7 +284,7 @@ static void end_service(struct shunt_engine *engine)
 	if (!service)
 		return;
 	for (link = service->links; link; link = link->next)
-		shunt_link_kill(link, "the simulation ends");
+		role_kill_link(link, "the simulation ends");
 	while ((link = service->links) != NULL) {
 		service->links = link->next;
 		shunt_link_destroy(link);

@@ -33,6 +33,8 @@ static int set_up(void **state)
 	memset(&bed, 0, sizeof(bed));
 	memset(kicked, 0, sizeof(kicked));
 	bed.engine.sys = &sys;
+	shunt_lock_rank(&bed.engine.group.lock, SHUNT_RANK_GROUP);
+	shunt_lock_take(&bed.engine.group.lock); /* until the test ends */
 	bed.engine.group.open = true;
 	for (int i = 0; i < 3; i++) {
 		bed.sleeper[i].kick_fd = i;
@@ -40,6 +42,14 @@ static int set_up(void **state)
 		bed.sleeper[i].asleep = true;
 	}
 	*state = &bed;
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	struct bed *bed = *state;
+
+	shunt_lock_leave(&bed->engine.group.lock);
 	return 0;
 }
 
@@ -119,12 +129,12 @@ static void each_device_numbers_its_own(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(first_leads, set_up),
-		cmocka_unit_test_setup(somebody_always_leads, set_up),
-		cmocka_unit_test_setup(one_leader, set_up),
-		cmocka_unit_test_setup(one_apart_is_left_alone, set_up),
-		cmocka_unit_test_setup(no_device, set_up),
-		cmocka_unit_test_setup(each_device_numbers_its_own, set_up),
+		cmocka_unit_test_setup_teardown(first_leads, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(somebody_always_leads, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_leader, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(one_apart_is_left_alone, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_device, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(each_device_numbers_its_own, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,7 +2,7 @@
 # Unit tests: one program for each file of core/ that can be tested alone; where no sources are named, there is one.
 unit_tests = tests/unit/advice_test tests/unit/verdict_test tests/unit/anonymous_test tests/unit/arena_test tests/unit/channel_test tests/unit/cm_test tests/unit/command_test \
 	tests/unit/conf_test tests/unit/config_test tests/unit/copy_test tests/unit/directory_test tests/unit/directory_words_test tests/unit/end_test tests/unit/eventfd_test tests/unit/fault_test tests/unit/files_test tests/unit/fork_door_test tests/unit/loading_test tests/unit/group_test \
-	tests/unit/histogram_test tests/unit/hmac_test tests/unit/hw_counters_test tests/unit/imm_test tests/unit/invite_test tests/unit/iwarp_test tests/unit/keyfile_test tests/unit/listener_worker_test tests/unit/log_line_test tests/unit/log_test tests/unit/nonce_test \
+	tests/unit/lock_check_test tests/unit/histogram_test tests/unit/hmac_test tests/unit/hw_counters_test tests/unit/imm_test tests/unit/invite_test tests/unit/iwarp_test tests/unit/keyfile_test tests/unit/listener_worker_test tests/unit/log_line_test tests/unit/log_test tests/unit/nonce_test \
 	tests/unit/own_fds_test tests/unit/page_test tests/unit/path_test tests/unit/polling_test tests/unit/qos_account_test tests/unit/qos_capacity_test tests/unit/qos_drr_test tests/unit/qos_meter_test \
 	tests/unit/qos_profile_test tests/unit/qos_rules_test tests/unit/qos_tally_test tests/unit/qos_tokens_test tests/unit/remote_listener_test tests/unit/rules_test \
 	tests/unit/remote_words_test tests/unit/screen_test tests/unit/sha256_test tests/unit/slow_test tests/unit/space_test tests/unit/trace_test tests/unit/trust_test \
@@ -75,6 +75,11 @@ tests_unit_slow_test_LDADD = $(unit_libs) $(JANSSON_LIBS) -lpthread
 tests_unit_trust_test_LDADD = $(unit_libs)
 tests_unit_verbs_test_LDADD = $(unit_libs)
 tests_unit_window_test_LDADD = $(unit_libs)
+
+# With checks, whatever the build has.
+tests_unit_lock_check_test_SOURCES = tests/unit/lock_check_test.c core/base/lock.c core/base/lock_check.c core/base/signal_defer.c
+tests_unit_lock_check_test_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_LOCK_CHECKS=1
+tests_unit_lock_check_test_LDADD = $(CMOCKA_LIBS) -lpthread
 
 # Of the command, all of `shunt top` but what it shows on.
 tests_unit_top_test_SOURCES = tests/unit/top_test.c tools/top.h tools/top_model.c tools/top_columns.c tools/top_line.c \

@@ -191,6 +191,9 @@ static const struct shunt_sys sys = { .now = now, .ppoll = sys_ppoll, .write = s
 static void make(int mode)
 {
 	memset(&engine, 0, sizeof(engine));
+	shunt_lock_rank(&engine.group.lock, SHUNT_RANK_GROUP);
+	shunt_lock_rank(&engine.streams_lock, SHUNT_RANK_STREAMS);
+	shunt_lock_rank(&engine.wakers_lock, SHUNT_RANK_WAKERS);
 	memset(cqs, 0, sizeof(cqs));
 	shunt_config_defaults(&engine.config);
 	memset(&shunt_thread, 0, sizeof(shunt_thread));

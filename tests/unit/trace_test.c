@@ -127,7 +127,7 @@ static bool add(struct shunt_pendings *pendings, uint64_t end)
 
 static void sends_come_out_by_their_ends(void **state)
 {
-	struct shunt_pendings pendings = { .count = 0 };
+	struct shunt_pendings pendings = { .lock = SHUNT_LOCK(PENDINGS) };
 	struct shunt_pending pending;
 	uint32_t dropped;
 
@@ -154,7 +154,7 @@ static void sends_come_out_by_their_ends(void **state)
 
 static void a_send_in_vain_is_withdrawn(void **state)
 {
-	struct shunt_pendings pendings = { .count = 0 };
+	struct shunt_pendings pendings = { .lock = SHUNT_LOCK(PENDINGS) };
 	struct shunt_pending pending;
 
 	(void)state;
