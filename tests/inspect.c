@@ -62,17 +62,20 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 	fprintf(file,
 		"%sstream %u: fd %d state %d peer_id %u link %p work %x queued %d watches %p\n",
 		prefix, stream->id, stream->fd, stream->state, stream->peer_id,
-		(void *)stream->link, stream->queue.work, stream->queue.queued, (void *)stream->watches);
+		(void *)stream->link, stream->queue.work, stream->queue.queued,
+		(void *)stream->watches);
 	fprintf(file,
 		"%s  claimed %d agreed %d released %d releases %d retiring %d asked %d holds %u waiters %u orphan %d\n",
 		prefix, stream->claim.under_way, stream->agreed, stream->released, stream->releases,
-		stream->handing.retiring, stream->handing.asked, stream->holds, stream->waiters, stream->orphan);
+		stream->handing.retiring, stream->handing.asked, stream->holds, stream->waiters,
+		stream->orphan);
 	fprintf(file,
 		"%s  tx: track %d offset %" PRIu64 " posted %" PRIu64 " staged %" PRIu64
 		" consumed %" PRIu64 " ring %u from %" PRIu64
 		" want %d unpassed %d starved %d offer %" PRIx64 " asked %d\n",
-		prefix, tx->track, tx->offset, tx->posted, tx->staged, tx->ring.consumed, tx->ring.bytes,
-		tx->ring.from, tx->want_link, tx->unpassed, tx->starved, tx->ring.offer, tx->ring.grow_asked);
+		prefix, tx->track, tx->offset, tx->posted, tx->staged, tx->ring.consumed,
+		tx->ring.bytes, tx->ring.from, tx->want_link, tx->unpassed, tx->starved,
+		tx->ring.offer, tx->ring.grow_asked);
 	fprintf(file,
 		"%s  tx: flip %" PRId64 " upgrade %" PRIu64 " handback %" PRIu64
 		" shut %d dead %d end_fd %d"
@@ -80,7 +83,8 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 		prefix, (int64_t)tx->flip_at, tx->upgrade_at, tx->handback_at,
 		shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE),
 		shunt_end_has(&stream->end, SHUNT_END_BROKEN), tx->fin_later.fd, tx->backlog.done,
-		tx->backlog.size, stream->tx.backlog.fd, stream->tx.backlog.awaited, (void *)tx->pin);
+		tx->backlog.size, stream->tx.backlog.fd, stream->tx.backlog.awaited,
+		(void *)tx->pin);
 	fprintf(file,
 		"%s  rx: track %d head %" PRIu64 " tail %" PRIu64 " boundary %" PRId64
 		" second %" PRId64 " retired %d fin %" PRId64 " credited %" PRIu64 "\n",

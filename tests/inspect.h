@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What tests ask of a stream, and what they do to one beside its calls. Tests name no field of a stream's two
+ * Questions that tests ask of a stream, and moves that no call of it makes. Tests name no field of a stream's two
  * directions, its switch, its proof and its end: they ask here, and core/stream/stream.h may be rearranged.
  * A function takes no lock unless its comment says so.
  */
@@ -103,7 +103,7 @@ bool stream_is_posted(const struct shunt_stream *stream);
 /* A send is registered where it lies in the program's memory. */
 bool stream_is_pinned(const struct shunt_stream *stream);
 uint64_t stream_sent_by_link(const struct shunt_stream *stream);
-/* Bytes that a link has brought of a stream whose former link has died; 0: it has had no other, or this one is dead, too. */
+/* Bytes that a link has brought of a stream whose former link has died. 0: there was none, or this one is dead, too. */
 uint64_t stream_carried_again(const struct shunt_stream *stream);
 
 /* A stream that has done nothing yet: TCP has carried so much of either direction before. */
@@ -118,7 +118,7 @@ void stream_pin(struct shunt_stream *stream, struct shunt_zero_copy *pin);
 void stream_fill_stage(struct shunt_stream *stream);
 /* The key of the peer's ring is another. */
 void stream_spoil_key(struct shunt_stream *stream);
-/* What the stage keeps for the peer, and the memory's next stream would use. */
+/* Frees the bytes that the stage keeps for the peer, which the memory's next stream would use. */
 void stream_free_kept(struct shunt_stream *stream);
 
 /* --- a stream without a peer --- */
@@ -148,7 +148,7 @@ void stream_set_state(struct shunt_stream *stream, enum shunt_state state);
 
 /* --- the proof: nonces in TCP --- */
 
-/* Whose of the two: what this end shows to the peer, or reads of the peer. */
+/* One of the two nonces: this end's, or the peer's. */
 enum stream_nonce { STREAM_SHOWS, STREAM_READS };
 
 enum shunt_show stream_show(const struct shunt_stream *stream);

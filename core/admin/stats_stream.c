@@ -141,8 +141,8 @@ void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream
 		       "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"",
 		       state_word(stream), waits_for(stream), shunt_reason_text(stream->why.plain),
 		       shunt_mock_text(atomic_load(&stream->tx.held)));
-	shunt_json_put(text, ",\"left\":\"%s\",\"left_times\":%u", shunt_left_text(stream->why.left),
-		       stream->why.left_times);
+	shunt_json_put(text, ",\"left\":\"%s\",\"left_times\":%u",
+		       shunt_left_text(stream->why.left), stream->why.left_times);
 	if (atomic_load(&stream->pacing.rate))
 		shunt_json_put(text, ",\"paced\":%llu",
 			       (unsigned long long)atomic_load(&stream->pacing.rate));

@@ -63,8 +63,10 @@ static enum shunt_told owner_told(const struct shunt_question *asked, struct shu
 		return shunt_fork_slots_told(asked);
 	if (atomic_load(&stream->handing.wanted))
 		return SHUNT_TOLD_NOTHING;
-	return atomic_load(&stream->handing.retiring) == SHUNT_RETIRED || !shunt_stream_is_linked(stream) ?
-	       SHUNT_TOLD_YES : SHUNT_TOLD_NO;
+	return atomic_load(&stream->handing.retiring) == SHUNT_RETIRED ||
+			       !shunt_stream_is_linked(stream) ?
+		       SHUNT_TOLD_YES :
+		       SHUNT_TOLD_NO;
 }
 
 /* In a child of vfork() the table of descriptors is the parent's memory, but not the parent's. */
@@ -219,8 +221,8 @@ void shunt_fork_handover_answer(struct shunt_engine *engine, struct shunt_stream
 /* Not while the peer's nonce is expected: neither owner may find that. */
 static bool waits_for_proof(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->handing.retiring) == SHUNT_STAYING && atomic_load(&stream->state) == SHUNT_LINKED &&
-	       !stream->rx.final;
+	return atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
+	       atomic_load(&stream->state) == SHUNT_LINKED && !stream->rx.final;
 }
 
 static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -244,7 +246,8 @@ static int is_waiting(struct shunt_stream *stream, void *arg)
 {
 	struct search *search = arg;
 
-	if (atomic_load(&stream->handing.fd) < 0 || atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
+	if (atomic_load(&stream->handing.fd) < 0 ||
+	    atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
 	    atomic_load(&stream->rx.proof.state) == SHUNT_EXPECTED)
 		return 0;
 	search->found = stream;

@@ -144,7 +144,8 @@ enum shunt_whose shunt_fork_slots_touch(struct shunt_stream *stream)
 			return SHUNT_OURS;
 		if (word & ON_LINK)
 			return SHUNT_ANOTHERS;
-		if (!owner_of(word) && atomic_compare_exchange_strong(stream->sharing.slot, &word, word | pid))
+		if (!owner_of(word) &&
+		    atomic_compare_exchange_strong(stream->sharing.slot, &word, word | pid))
 			return SHUNT_OURS;
 		if (owner_of(word) && owner_of(word) != pid)
 			shunt_fork_slots_settle(stream);	/* two have touched it */
@@ -277,7 +278,8 @@ int shunt_fork_slots_add(struct shunt_stream *stream, void *arg)
 {
 	uint8_t state = atomic_load(&stream->state);
 
-	if (stream->fd < 0 || stream->sharing.lost || (state != SHUNT_CANDIDATE && state != SHUNT_LINKED && state != SHUNT_FOREIGN))
+	if (stream->fd < 0 || stream->sharing.lost ||
+	    (state != SHUNT_CANDIDATE && state != SHUNT_LINKED && state != SHUNT_FOREIGN))
 		return 0;
 	if (state == SHUNT_CANDIDATE && atomic_load(&stream->touched)) {
 		shunt_fork_slots_settle(stream);

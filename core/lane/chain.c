@@ -322,8 +322,10 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 		flags = shunt_wr_flags(lane, number, chain->bytes, piece, true, false);
 		flags |= shunt_copying_flags(lane, tx, offset, piece);
 		shunt_wr_fill(&chain->wr[i], &chain->sge[i], 1, flags, number,
-		     shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND : SHUNT_IMM_DATA, stream->peer_id),
-		     shunt_wr_place(tx, offset), tx->ring.rkey);
+			      shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND :
+									  SHUNT_IMM_DATA,
+					     stream->peer_id),
+			      shunt_wr_place(tx, offset), tx->ring.rkey);
 		if (part_of == SHUNT_WR_AHEAD)
 			shunt_wr_silence(&chain->wr[i]);
 		chain->bytes += piece;

@@ -27,8 +27,9 @@ static bool comes_back_soon(struct shunt_lane *lane, struct shunt_tx *tx, uint64
 
 	if (round != tx->copying.round) {	/* it falls with a larger ring */
 		tx->copying.bytes = round > tx->copying.round ?
-					  (posted - tx->copying.posted) / (round - tx->copying.round) :
-					  0;
+					    (posted - tx->copying.posted) /
+						    (round - tx->copying.round) :
+					    0;
 		tx->copying.round = round;
 		tx->copying.posted = posted;
 	}

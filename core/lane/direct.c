@@ -54,8 +54,9 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 	flags = shunt_wr_flags(lane, lane->sent + 1, 0, length, true, length > lane->max_inline || (tx->pin && lane->retains));
 	flags |= shunt_copying_flags(lane, tx, offset, length);
 	shunt_wr_fill(&wr, sge, sges, flags | IBV_SEND_SOLICITED, lane->sent + 1,
-	     shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND : SHUNT_IMM_DATA, stream->peer_id), shunt_wr_place(tx, offset),
-	     tx->ring.rkey);
+		      shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND : SHUNT_IMM_DATA,
+				     stream->peer_id),
+		      shunt_wr_place(tx, offset), tx->ring.rkey);
 	if (part_of == SHUNT_WR_AHEAD)
 		shunt_wr_silence(&wr);
 	atomic_store_explicit(&tx->exposed, offset + length, memory_order_release);

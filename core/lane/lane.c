@@ -105,8 +105,10 @@ void shunt_lane_fini(struct shunt_lane *lane)
 /* Nothing of the stream is staged or queued. lane.lock and tx.lock held. */
 static bool is_clear(const struct shunt_stream *stream)
 {
-	return atomic_load_explicit(&stream->tx.posted, memory_order_relaxed) == stream->tx.offset &&
-	       !(atomic_load_explicit(&stream->queue.work, memory_order_relaxed) & ~SHUNT_WORK_DONE);
+	return atomic_load_explicit(&stream->tx.posted, memory_order_relaxed) ==
+		       stream->tx.offset &&
+	       !(atomic_load_explicit(&stream->queue.work, memory_order_relaxed) &
+		 ~SHUNT_WORK_DONE);
 }
 
 bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream)

@@ -14,7 +14,8 @@ static uint64_t place(const struct shunt_tx *tx, uint64_t from, uint64_t to, uin
 		      uint32_t *rkey)
 {
 	bool old = from < tx->ring.from && tx->ring.old_bytes;
-	uint32_t size = old ? tx->ring.old_bytes : tx->ring.bytes, at = (uint32_t)(from & (size - 1));
+	uint32_t size = old ? tx->ring.old_bytes : tx->ring.bytes,
+		 at = (uint32_t)(from & (size - 1));
 	uint64_t end = old && tx->ring.from < to ? tx->ring.from : to;
 
 	*bytes = size - at < end - from ? size - at : (uint32_t)(end - from);

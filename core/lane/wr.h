@@ -175,8 +175,8 @@ static inline uint32_t shunt_wr_post(struct shunt_lane *lane, struct ibv_send_wr
 static inline bool shunt_wr_goes_round(const struct shunt_lane *lane, const struct shunt_tx *tx, uint64_t offset, uint32_t piece,
 			      uint64_t bytes)
 {
-	return __builtin_expect(piece < bytes && bytes <= SHUNT_WR_ROUND, 0) && !((offset + piece) & (tx->ring.bytes - 1)) &&
-	       bytes - piece <= lane->frag_bytes;
+	return __builtin_expect(piece < bytes && bytes <= SHUNT_WR_ROUND, 0) &&
+	       !((offset + piece) & (tx->ring.bytes - 1)) && bytes - piece <= lane->frag_bytes;
 }
 
 static inline void shunt_wr_silence(struct ibv_send_wr *wr)

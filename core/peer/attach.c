@@ -39,7 +39,8 @@ static bool kernel_agrees(struct shunt_engine *engine, struct shunt_stream *stre
 		return true;
 	written = info.tcpi_bytes_acked + unsent[0] - (stream->role == SHUNT_CONNECTOR);
 	read = info.tcpi_bytes_received - unread[0];
-	return (unsent[0] != unsent[1] || written == stream->tx.bytes.tcp + stream->tx.backlog.written) &&
+	return (unsent[0] != unsent[1] ||
+		written == stream->tx.bytes.tcp + stream->tx.backlog.written) &&
 	       (unread[0] != unread[1] || read == stream->rx.bytes.tcp + stream->rx.proof.aside);
 }
 
@@ -110,7 +111,8 @@ void shunt_attach_allow(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&stream->tx.lock);
 	atomic_store(&stream->agreed, true);
 	shunt_proof_say(stream);
-	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING && atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED) {
+	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
+	    atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED) {
 		atomic_store(&stream->tx.want_link, true);
 		shunt_track_choose(engine, stream);
 	}

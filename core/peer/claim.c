@@ -386,8 +386,9 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 	struct shunt_engine *engine = link->engine;
 
 	shunt_assert_service_thread(link->engine);
-	if (!link->initiator || !shunt_link_place_is_sound(link, place) || !stream->claim.under_way ||
-	    place->lane != stream->lane->number || message->accept.tcp > 1) {
+	if (!link->initiator || !shunt_link_place_is_sound(link, place) ||
+	    !stream->claim.under_way || place->lane != stream->lane->number ||
+	    message->accept.tcp > 1) {
 		shunt_link_distrust(link, "an acceptance out of turn");
 		return;
 	}
@@ -414,7 +415,8 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 /* Whom we asked has ended; the connection may be another process's that accepts there, too. Once. */
 static void claim_again(struct shunt_link *link, struct shunt_stream *stream)
 {
-	if (stream->claim.asked_twice || link->channel.kind != SHUNT_CHANNEL_UNIX || atomic_load(&link->distrusted)) {
+	if (stream->claim.asked_twice || link->channel.kind != SHUNT_CHANNEL_UNIX ||
+	    atomic_load(&link->distrusted)) {
 		shunt_claim_stays(link->engine, stream, SHUNT_REASON_BROKE);
 		return;
 	}

@@ -28,7 +28,8 @@ void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane)
 
 	while ((stream = *p) != NULL) {
 		if (lane && (stream->lane != lane ||
-			     (link->initiator && !shunt_lane_heard(stream->lane, stream->claim.named_until)))) {
+			     (link->initiator &&
+			      !shunt_lane_heard(stream->lane, stream->claim.named_until)))) {
 			p = &stream->claim.next_offer;
 			continue;
 		}

@@ -35,7 +35,8 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	    shunt_fork_slots_held(stream) || stream->orphan || stream->dissolving ||
 	    shunt_end_has(&stream->end, ENDS) || shunt_end_error(&stream->end) ||
 	    shunt_end_at(&stream->end) != SHUNT_NEVER || atomic_load(&stream->released) ||
-	    atomic_load(&stream->releases) || atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
+	    atomic_load(&stream->releases) ||
+	    atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
 	    atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED)
 		return NEVER;
 	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD || atomic_load(&tx->halted) ||
@@ -101,7 +102,8 @@ static bool is_of(struct shunt_stream *stream, void *arg)
 	const struct search *search = arg;
 	uint8_t state = atomic_load(&stream->state);
 
-	return stream->claim.line == search->line && stream->fd >= 0 && stream->link != search->except &&
+	return stream->claim.line == search->line && stream->fd >= 0 &&
+	       stream->link != search->except &&
 	       (state == SHUNT_LINKED || state == SHUNT_CANDIDATE) &&
 	       (!search->peer || (stream->tuple_known && shunt_tuple_reversed(&stream->tuple, search->peer)));
 }
@@ -280,7 +282,8 @@ bool shunt_reconnect_later(struct shunt_stream *stream)
 	if (stream->claim.return_tries < TRIES)
 		stream->claim.return_tries++;
 	for (struct shunt_link *link = engine->service->links; link; link = link->next)
-		if (link->line.number == stream->claim.line && link->bring_at > stream->claim.return_at)
+		if (link->line.number == stream->claim.line &&
+		    link->bring_at > stream->claim.return_at)
 			link->bring_at = stream->claim.return_at;
 	return true;
 }

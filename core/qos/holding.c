@@ -43,8 +43,8 @@ static uint64_t withhold(struct shunt_link *link)
 	shunt_seats_each(link, stream)
 	{
 		atomic_store(&stream->rx.withheld, SHUNT_WITHHELD);
-		room += TWICE *
-			((uint64_t)stream->rx.link.bytes + atomic_load(&stream->rx.ring.next_bytes));
+		room += TWICE * ((uint64_t)stream->rx.link.bytes +
+				 atomic_load(&stream->rx.ring.next_bytes));
 	}
 	return room;
 }

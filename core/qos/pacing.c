@@ -206,7 +206,8 @@ static struct shunt_paced *paced_of(struct shunt_service *service, struct shunt_
 /* Something keeps a stream that has a link on TCP: see shunt_track_choose(). */
 static bool is_kept(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.held) || atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED ||
+	return atomic_load(&stream->tx.held) ||
+	       atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED ||
 	       atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
 	       atomic_load(&stream->rx.proof.state) == SHUNT_DISPROVEN ||
 	       atomic_load(&stream->tx.proof.show) == SHUNT_WITHDRAWN || !is_up(stream->link);

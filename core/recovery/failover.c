@@ -100,7 +100,8 @@ void shunt_failover_let_go(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_assert_held(&stream->tx.lock);
-	if ((atomic_load(&tx->halted) && is_owed(stream)) || tx->backlog.bytes || atomic_load(&tx->pin))
+	if ((atomic_load(&tx->halted) && is_owed(stream)) || tx->backlog.bytes ||
+	    atomic_load(&tx->pin))
 		return;
 	shunt_deferred_fin_resume(stream);
 	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);

@@ -31,13 +31,15 @@ static bool is_quiet(struct shunt_engine *engine, struct shunt_stream *stream, u
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t tail = atomic_load(&rx->tail);
 
-	if (tail != rx->ring.quiet_tail || tail != atomic_load(&rx->head) || atomic_load(&rx->ring.next_bytes)) {
+	if (tail != rx->ring.quiet_tail || tail != atomic_load(&rx->head) ||
+	    atomic_load(&rx->ring.next_bytes)) {
 		rx->ring.quiet_tail = tail;
 		rx->ring.quiet_since = now;
 		return false;
 	}
 	return now - rx->ring.quiet_since >= engine->ring_quiet && rx->track == SHUNT_LINK &&
-	       atomic_load(&rx->boundary) == SHUNT_NEVER && atomic_load(&stream->handing.retiring) == SHUNT_STAYING;
+	       atomic_load(&rx->boundary) == SHUNT_NEVER &&
+	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING;
 }
 
 /* Our ring of the stream. True: to be looked at again. */

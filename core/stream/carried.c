@@ -45,9 +45,11 @@ void shunt_carried_add(struct shunt_stream *stream, struct shunt_bytes *tx, stru
 	sys->ioctl(stream->fd, SIOCINQ, &unread);
 	/* The SYN of the connecting side is acknowledged like a byte. */
 	add(tx, info.tcpi_bytes_acked + (unsent > 0 ? (uint32_t)unsent : 0),
-	    stream->tx.backlog.written + (stream->role == SHUNT_CONNECTOR) + in(info.tcpi_state, FIN_SENT));
+	    stream->tx.backlog.written + (stream->role == SHUNT_CONNECTOR) +
+		    in(info.tcpi_state, FIN_SENT));
 	add(rx, info.tcpi_bytes_received,
-	    stream->rx.proof.aside + (unread > 0 ? (uint32_t)unread : 0) + in(info.tcpi_state, FIN_CAME));
+	    stream->rx.proof.aside + (unread > 0 ? (uint32_t)unread : 0) +
+		    in(info.tcpi_state, FIN_CAME));
 }
 
 /* Neither lock of the stream is held: the answer is of some moment of the call. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ledger of a stream's end: what the kernel, the link and a lost link have said of it, what the program has done, what
- * it has been told, and what it is to be told next.
+ * The ledger of a stream's end. It has what the kernel, the link and a lost link have said of it. It has what the program
+ * has done and been told, and what the next call is to tell.
  *
  * All of that is one word, so that a look is one load, and shunt_end_learn() is its only writer. Events come under
  * rx.lock, tx.lock or group.lock, and each takes effect at once. tests/unit/end_test.c has the table of states and events.
@@ -16,60 +16,53 @@
 
 enum shunt_end_fact {
 	/* what is true of the connection */
-	SHUNT_END_TCP_OVER = 1 << 0, /* the kernel's socket has nothing more for the program */
-	SHUNT_END_RESET = 1 << 1, /* the peer's end is gone: an error, behind all that has come */
-	SHUNT_END_BROKEN =
-		1 << 2, /* sends fail: the peer's end is gone, or this end has reset it */
-	SHUNT_END_SUSPECT =
-		1
-		<< 3, /* a distrusted link may have had more, or TCP ends within a nonce: EOF is a reset */
-	SHUNT_END_EARLY =
-		1 << 4, /* FIN came while the nonce is expected: `fin` does not count yet */
+	SHUNT_END_TCP_OVER = 1 << 0,	/* the kernel's socket has nothing more for the program */
+	SHUNT_END_RESET = 1 << 1,	/* the peer's end is gone: an error, behind all that has come */
+	SHUNT_END_BROKEN = 1 << 2,	/* sends fail: that, or this end has reset the connection */
+	SHUNT_END_SUSPECT = 1 << 3,	/* bytes may be missing before TCP's end: EOF is a reset */
+	SHUNT_END_EARLY = 1 << 4,	/* FIN came ahead of the nonce: `fin` does not count yet */
 	/* what the program has done, or this end for it */
-	SHUNT_END_SHUT_READ = 1 << 5, /* shutdown(SHUT_RD) */
-	SHUNT_END_SHUT_WRITE = 1 << 6, /* shutdown(SHUT_WR), or close() */
-	SHUNT_END_REFUSED = 1 << 7, /* a reset has answered data that comes behind SHUT_RDWR */
+	SHUNT_END_SHUT_READ = 1 << 5,	/* shutdown(SHUT_RD) */
+	SHUNT_END_SHUT_WRITE = 1 << 6,	/* shutdown(SHUT_WR), or close() */
+	SHUNT_END_REFUSED = 1 << 7,	/* a reset has answered data behind SHUT_RDWR */
 	/* what is due */
-	SHUNT_END_OWES_RESET =
-		1
-		<< 8, /* the kernel's socket is to be reset behind its unread bytes, or by close() */
-	SHUNT_END_TOLD =
-		1
-		<< 9, /* the program knows of the error: the other track may bring the same one later */
+	SHUNT_END_OWES_RESET = 1 << 8,	/* TCP is to be reset behind its unread bytes, or by close() */
+	SHUNT_END_TOLD = 1 << 9,	/* the program knows of the error; the other track may bring it, too */
 };
 
-enum shunt_end_event { /* those with (error) need one */
-		       SHUNT_LEARN_EOF, /* TCP is over: its end was read, or nothing before an error is to be had */
-		       SHUNT_LEARN_RESET, /* (error) the peer's end is gone; the first error counts */
-		       SHUNT_LEARN_LOSS, /* (error) bytes are lost with the link: this error counts */
-		       SHUNT_LEARN_SUSPICION, /* TCP's end may hide that bytes are missing */
-		       SHUNT_LEARN_EARLY_FIN, /* FIN is known, and counts from SHUNT_LEARN_PROOF on */
-		       SHUNT_LEARN_PROOF,
-		       SHUNT_LEARN_LINK_LEFT, /* the stream has no link any more: what that one said does not count */
-		       SHUNT_LEARN_SHUT_READ,
-		       SHUNT_LEARN_SHUT_WRITE,
-		       SHUNT_LEARN_OWN_RESET, /* this end resets the connection, or cannot send any more */
-		       SHUNT_LEARN_REFUSAL, /* the same, as the answer to data that nobody wants */
-		       SHUNT_LEARN_RESET_OWED, /* the kernel's socket is to be reset later */
-		       SHUNT_LEARN_RESET_PAID,
-		       SHUNT_LEARN_ERROR_TOLD, /* the program is told of the error, if there is one */
-		       SHUNT_LEARN_KERNEL_TOLD, /* (error) the kernel has told the program of one */
-		       SHUNT_LEARN_CANDIDATE_TOLD, /* the same, before there is a link */
-		       SHUNT_LEARN_KERNEL_RESET, /* recv() has taken the kernel's ECONNRESET: TCP is over if the link has told it */
-		       SHUNT_LEARN_SUSPICION_TOLD, /* EOF came under suspicion, and the program gets ECONNRESET unless it knows of an end */
-		       SHUNT_LEARN_UNTOLD, /* (error, or 0) the next call is to tell it: this one has moved bytes, or connects anew */
-		       SHUNT_LEARN_KEPT, /* (error) it is for the next call, whichever asks */
-		       SHUNT_LEARN_KEPT_TOLD,
-		       SHUNT_END_EVENTS
+/* (e): with an error. */
+enum shunt_end_event {
+	SHUNT_LEARN_EOF,		/* TCP is over: its end was read, or only an error is left */
+	SHUNT_LEARN_RESET,		/* (e) the peer's end is gone; the first error counts */
+	SHUNT_LEARN_LOSS,		/* (e) bytes are lost with the link; this error counts */
+	SHUNT_LEARN_SUSPICION,		/* a distrusted link may have had more, or TCP ends within a nonce */
+	SHUNT_LEARN_EARLY_FIN,		/* FIN is known, and counts from SHUNT_LEARN_PROOF on */
+	SHUNT_LEARN_PROOF,		/* the nonce has been read, or is not waited for */
+	SHUNT_LEARN_LINK_LEFT,		/* the stream has no link any more: its FIN does not count */
+	SHUNT_LEARN_SHUT_READ,		/* shutdown(SHUT_RD) */
+	SHUNT_LEARN_SHUT_WRITE,		/* shutdown(SHUT_WR), or close() */
+	SHUNT_LEARN_OWN_RESET,		/* this end resets the connection, or cannot send any more */
+	SHUNT_LEARN_REFUSAL,		/* it resets, as the answer to data that the program does not want */
+	SHUNT_LEARN_RESET_OWED,		/* TCP is to be reset later */
+	SHUNT_LEARN_RESET_PAID,		/* and has been */
+	SHUNT_LEARN_ERROR_TOLD,		/* the program is told of the error, if there is one */
+	SHUNT_LEARN_KERNEL_TOLD,	/* (e) the kernel has told the program of one */
+	SHUNT_LEARN_CANDIDATE_TOLD,	/* the same, before there is a link */
+	SHUNT_LEARN_KERNEL_RESET,	/* recv() has taken the kernel's ECONNRESET */
+	SHUNT_LEARN_SUSPICION_TOLD,	/* EOF came under suspicion: ECONNRESET, unless an end is known */
+	SHUNT_LEARN_UNTOLD,		/* (e or 0) the next call tells it: this one has moved bytes, or connects anew */
+	SHUNT_LEARN_KEPT,		/* (e) the next call tells it, whichever asks */
+	SHUNT_LEARN_KEPT_TOLD,		/* and has */
+	SHUNT_END_EVENTS
 };
 
-/* What the next recv() or poll() for input is to say, where nothing is left to read. */
+/* The answer of the next recv() or poll() for input, where nothing is left to read. */
 enum shunt_end_due { SHUNT_END_OPEN, SHUNT_END_EOF, SHUNT_END_ERROR };
 
 struct shunt_end {
-	_Atomic uint64_t word; /* enum shunt_end_fact; from bit 16 on the error; from bit 32 on the kept one */
-	_Atomic uint64_t fin; /* group.lock: stream offset of FIN, or of TCP's end that was read; SHUNT_NEVER: unknown */
-	uint64_t owed; /* rx.lock: stream offset up to which TCP must bring what a failed link was to; EOF before it is a reset */
+	_Atomic uint64_t word;	/* enum shunt_end_fact; from bit 16 on the error; from bit 32 on the kept one */
+	_Atomic uint64_t fin;	/* group.lock: stream offset of FIN, or of TCP's end that was read; SHUNT_NEVER: unknown */
+	uint64_t owed;		/* rx.lock: stream offset up to which TCP must bring the bytes of a failed link; EOF before it is a reset */
 };
 
 /* The word after an event. */

@@ -23,7 +23,8 @@ static int end_gathering(struct shunt_stream *stream, void *arg)
 	(void)arg;
 	if (!atomic_load(&tx->gather.waits))
 		return 0;
-	if (shunt_now(engine) - atomic_load(&tx->gather.since) >= GATHER_NS && shunt_lock_try(&tx->lock)) {
+	if (shunt_now(engine) - atomic_load(&tx->gather.since) >= GATHER_NS &&
+	    shunt_lock_try(&tx->lock)) {
 		shunt_stream_push(stream);
 		atomic_store(&tx->gather.waits, false);
 		shunt_lock_leave(&tx->lock);

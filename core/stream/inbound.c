@@ -74,7 +74,9 @@ static const char *on_round(struct shunt_engine *engine, struct shunt_stream *st
 	const struct shunt_rx *rx = &stream->rx;
 	uint64_t tail = atomic_load_explicit(&rx->tail, memory_order_relaxed);
 
-	return on_data(engine, stream, rx->link.open ? rx->link.bytes - (tail & (rx->link.bytes - 1)) + bytes : bytes);
+	return on_data(engine, stream,
+		       rx->link.open ? rx->link.bytes - (tail & (rx->link.bytes - 1)) + bytes :
+				       bytes);
 }
 
 /* The answer to a RETIRE may be waiting for this one. */
@@ -109,7 +111,8 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (!rx->link.open || atomic_load(&rx->second) != SHUNT_NEVER || at != atomic_load(&rx->tail))
+	if (!rx->link.open || atomic_load(&rx->second) != SHUNT_NEVER ||
+	    at != atomic_load(&rx->tail))
 		return "a handback out of turn";
 	rx->link.open = false;
 	if (atomic_load(&rx->boundary) == SHUNT_NEVER)
@@ -152,7 +155,8 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	uint64_t least = rx->link.open ? atomic_load(&rx->tail) : atomic_load(&rx->head),
 		 nonce_at = atomic_load(&rx->proof.at);
 
-	if (atomic_load(&rx->proof.state) == SHUNT_UNPROVEN || (nonce_at != SHUNT_NEVER && at < nonce_at))
+	if (atomic_load(&rx->proof.state) == SHUNT_UNPROVEN ||
+	    (nonce_at != SHUNT_NEVER && at < nonce_at))
 		return "an end before its proof";
 	/* It has overtaken the answer to our RETIRE: what is missing, and the end again, come over TCP. */
 	if (rx->link.open && at > least && atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)

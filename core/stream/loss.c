@@ -53,7 +53,8 @@ bool shunt_loss_of_ours(struct shunt_stream *stream)
 	/* TCP has the rest: overflow.c. */
 	if (tx->track == SHUNT_TCP && handed > atomic_load(&tx->handback_at))
 		handed = atomic_load(&tx->handback_at);
-	if ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed)) || atomic_load(&stream->handing.asked) == SHUNT_GIVEN)
+	if ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed)) ||
+	    atomic_load(&stream->handing.asked) == SHUNT_GIVEN)
 		return false;
 	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
 		return atomic_load(&stream->lane->retired) < tx->last_wr;
@@ -75,7 +76,8 @@ bool shunt_loss_of_theirs(struct shunt_stream *stream)
 	if (atomic_load(&stream->link->distrusted) && rx->link.open &&
 	    shunt_end_at(&stream->end) == SHUNT_NEVER)
 		return true;	/* what came behind the message that was not believed has been dropped */
-	if (atomic_load(&stream->link->distrusted) && atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
+	if (atomic_load(&stream->link->distrusted) &&
+	    atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
 		return true;	/* which of the two tracks has what is unread is not known */
 	if (!peers_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
 		return rx->link.open && shunt_end_at(&stream->end) == SHUNT_NEVER;

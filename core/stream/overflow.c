@@ -60,7 +60,8 @@ static uint64_t most_of(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t most = atomic_load(&tx->overflow.most), unsent, ring = atomic_load(&tx->ring.bytes);
+	uint64_t most = atomic_load(&tx->overflow.most), unsent,
+		 ring = atomic_load(&tx->ring.bytes);
 	int saved = errno;
 
 	if (most)
@@ -105,8 +106,8 @@ void shunt_overflow_note(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t consumed = atomic_load(&tx->ring.consumed);
 
-	if (shunt_overflow_is_open(tx) ||
-	    (atomic_load(&tx->overflow.waits_since) && atomic_load(&tx->overflow.waits_at) == consumed))
+	if (shunt_overflow_is_open(tx) || (atomic_load(&tx->overflow.waits_since) &&
+					   atomic_load(&tx->overflow.waits_at) == consumed))
 		return;
 	atomic_store(&tx->overflow.waits_at, consumed);
 	atomic_store(&tx->overflow.waits_since, shunt_now(stream->engine));
@@ -214,7 +215,8 @@ static bool can_leave(struct shunt_stream *stream)
 	if (atomic_load(&stream->released) || shunt_end_has(&stream->end, SHUNT_END_BROKEN) ||
 	    atomic_load(&tx->halted))
 		return false;
-	return shunt_overflow_is_pending(tx) && atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;
+	return shunt_overflow_is_pending(tx) &&
+	       atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;
 }
 
 /*
@@ -337,7 +339,8 @@ static bool is_stuck(struct shunt_stream *stream, void *arg)
 	}
 	atomic_store(&tx->overflow.waits_since, 0);
 	/* It reads: a sender that finds no room all the same says so again. */
-	return atomic_load(&tx->starved) && atomic_load(&tx->overflow.waits_at) == atomic_load(&tx->ring.consumed);
+	return atomic_load(&tx->starved) &&
+	       atomic_load(&tx->overflow.waits_at) == atomic_load(&tx->ring.consumed);
 }
 
 /*

@@ -303,7 +303,8 @@ bool shunt_proof_end_reading(struct shunt_stream *stream)
 	shunt_assert_held(&stream->rx.lock);
 	/* Else the kernel has been told before. */
 	rx->proof.end_reading = shunt_proof_is_next(rx) && atomic_load(&rx->proof.fd) >= 0 &&
-			  (!shunt_end_has(&stream->end, SHUNT_END_SHUT_READ) || rx->proof.end_reading);
+				(!shunt_end_has(&stream->end, SHUNT_END_SHUT_READ) ||
+				 rx->proof.end_reading);
 	return rx->proof.end_reading;
 }
 
@@ -374,7 +375,8 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&tx->proof.show) == SHUNT_PLACED && atomic_load(&stream->state) == SHUNT_LINKED &&
+	if (atomic_load(&tx->proof.show) == SHUNT_PLACED &&
+	    atomic_load(&stream->state) == SHUNT_LINKED &&
 	    !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE)) {
 		tx->backlog.bytes = tx->proof.nonce;	/* takes no memory that could be refused */
 		tx->backlog.done = 0;

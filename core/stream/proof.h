@@ -93,7 +93,8 @@ static inline bool shunt_proof_is_complete(const struct shunt_stream *stream)
 {
 	struct shunt_stream *s = (struct shunt_stream *)stream;
 
-	return atomic_load(&s->tx.proof.show) == SHUNT_SHOWN && atomic_load(&s->rx.proof.state) == SHUNT_PROVEN;
+	return atomic_load(&s->tx.proof.show) == SHUNT_SHOWN &&
+	       atomic_load(&s->rx.proof.state) == SHUNT_PROVEN;
 }
 
 /* Where the reader's present track ends, or a nonce begins; SHUNT_NEVER. A switch and a nonce are never ahead at once. */

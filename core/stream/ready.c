@@ -62,7 +62,8 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 	uint32_t ready = 0;
 
-	if (link_readable(rx, atomic_load_explicit(&stream->options.low_water, memory_order_relaxed)))
+	if (link_readable(rx,
+			  atomic_load_explicit(&stream->options.low_water, memory_order_relaxed)))
 		ready |= EPOLLIN | EPOLLRDNORM;
 	if (__builtin_expect(ended(stream) || was_reset(stream) ||
 				     shunt_end_seems(&stream->end, SHUNT_END_SHUT_READ),
@@ -98,7 +99,8 @@ static bool may_grow(const struct shunt_stream *stream)
 	if (atomic_load_explicit(&tx->ring.old_bytes, memory_order_relaxed) &&
 	    atomic_load_explicit(&tx->ring.consumed, memory_order_relaxed) < tx->ring.from)
 		return false;
-	return !tx->ring.grow_asked && tx->ring.bytes < stream->engine->config.ring_max && !atomic_load(&tx->ring.offer);
+	return !tx->ring.grow_asked && tx->ring.bytes < stream->engine->config.ring_max &&
+	       !atomic_load(&tx->ring.offer);
 }
 
 /* Where the next send goes: a peer that has released the stream takes nothing from the link any more (tx.c). */

@@ -93,7 +93,8 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_group_poll_fully(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED &&
+	if (atomic_load(&stream->state) == SHUNT_LINKED &&
+	    atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED &&
 	    atomic_load(&stream->handing.retiring) == SHUNT_STAYING && !stream->rx.final) {
 		atomic_store(&stream->handing.retiring, SHUNT_RETIRING);
 		shunt_streams_because(engine, stream, reason);
@@ -128,7 +129,8 @@ bool shunt_retire_goes_on(struct shunt_stream *stream)
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final || retiring == SHUNT_CANNOT_RETIRE)
 		return true;
-	return retiring == SHUNT_RETIRED && !stream->tx.backlog.bytes && (!atomic_load(&stream->lane->failed) || flushed(stream));
+	return retiring == SHUNT_RETIRED && !stream->tx.backlog.bytes &&
+	       (!atomic_load(&stream->lane->failed) || flushed(stream));
 }
 
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -139,7 +141,8 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final) {
 		done = true;
-	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED && shunt_stream_knows_more(stream)) {
+	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED &&
+		   shunt_stream_knows_more(stream)) {
 		atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
 	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED && flushed(stream)) {
 		atomic_store(&stream->state, SHUNT_PLAIN);
@@ -222,7 +225,8 @@ void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted)
 static bool is_kept_back(struct shunt_stream *stream)
 {
 	return atomic_load(&stream->state) == SHUNT_LINKED &&
-	       (atomic_load(&stream->rx.tail) > atomic_load(&stream->rx.head) || stream->tx.backlog.bytes);
+	       (atomic_load(&stream->rx.tail) > atomic_load(&stream->rx.head) ||
+		stream->tx.backlog.bytes);
 }
 
 static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -232,7 +236,8 @@ static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
 
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK &&
-	    atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED && !atomic_load(&stream->released)) {
+	    atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED &&
+	    !atomic_load(&stream->released)) {
 		shunt_loss_look(engine, stream);
 		unread = atomic_load(&tx->ring.consumed) < atomic_load(&tx->posted);
 	}
@@ -340,7 +345,8 @@ int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream
 	if (tx->backlog.bytes && tx->backlog.done == tx->backlog.size)	/* nothing was added after all */
 		shunt_again_free(tx);
 	while (tx->backlog.bytes) {
-		struct iovec iov = { tx->backlog.bytes + tx->backlog.done, tx->backlog.size - tx->backlog.done };
+		struct iovec iov = { tx->backlog.bytes + tx->backlog.done,
+				     tx->backlog.size - tx->backlog.done };
 		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 		ssize_t sent = engine->sys->sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
 
@@ -390,7 +396,8 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 	}
 	if (!result && tx->fin_later.due)
 		shunt_deferred_fin_resume(stream);
-	else if (tx->backlog.bytes && stream->fd >= 0 && shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
+	else if (tx->backlog.bytes && stream->fd >= 0 &&
+		 shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
 		shunt_tcp_backlog_await(engine, stream);
 	return result;
 }
@@ -409,8 +416,8 @@ static bool is_moot(const struct shunt_stream *stream)
  */
 static bool may_answer(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->rx.announced) >= stream->handing.announced || atomic_load(&stream->rx.retired) ||
-	       is_moot(stream);
+	return atomic_load(&stream->rx.announced) >= stream->handing.announced ||
+	       atomic_load(&stream->rx.retired) || is_moot(stream);
 }
 
 static void answer(struct shunt_engine *engine, struct shunt_stream *stream)

@@ -153,7 +153,8 @@ void shunt_rings_shrink(struct shunt_link *link, struct shunt_stream *stream, co
 	if (atomic_load(&tx->ring.offer))
 		wrong = "a second ring before the first was used";
 	else
-		atomic_store(&tx->ring.offer, shunt_ring_make(place->rkey, place->ring_offset, place->ring_bytes));
+		atomic_store(&tx->ring.offer,
+			     shunt_ring_make(place->rkey, place->ring_offset, place->ring_bytes));
 	if (shunt_tx_unstarve(tx))
 		shunt_group_notify(engine, stream, EPOLLOUT);
 	shunt_lock_leave(&engine->group.lock);

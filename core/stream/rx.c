@@ -49,7 +49,8 @@ static void give_credit(struct shunt_stream *stream, uint64_t head)
 	struct shunt_rx *rx = &stream->rx;
 	bool all = false;
 
-	if (__builtin_expect(atomic_load_explicit(&rx->ring.sender_waits, memory_order_relaxed), 0)) {
+	if (__builtin_expect(atomic_load_explicit(&rx->ring.sender_waits, memory_order_relaxed),
+			     0)) {
 		all = atomic_load(&rx->tail) == head;
 		atomic_store(&rx->ring.sender_waits, !all);
 	}
@@ -80,8 +81,8 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	if (__builtin_expect(atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head ||
 			     atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head, 0))
 		shunt_track_settle(engine, stream);
-	if (__builtin_expect(atomic_load_explicit(&rx->trace.followed, memory_order_relaxed) - 1 < head,
-			     0))
+	if (__builtin_expect(
+		    atomic_load_explicit(&rx->trace.followed, memory_order_relaxed) - 1 < head, 0))
 		shunt_traced_read(engine, stream, head);
 	give_credit(stream, head);
 	return bytes;
@@ -154,8 +155,9 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	ssize_t got;
 
 	shunt_assert_held(&stream->rx.lock);
-	if (__builtin_expect(atomic_load_explicit(&stream->handing.retiring, memory_order_relaxed) ==
-			     SHUNT_RETIRING, 0))
+	if (__builtin_expect(atomic_load_explicit(&stream->handing.retiring,
+						  memory_order_relaxed) == SHUNT_RETIRING,
+			     0))
 		return -EAGAIN;	/* where the next byte will come from is being settled */
 	for (;;) {
 		if (__builtin_expect(switch_due(rx), 0) || shunt_proof_is_next(rx))

@@ -229,7 +229,7 @@ struct shunt_own_ring {
 	_Atomic uint64_t offered;	/* value of a RING that is to be sent */
 };
 
-/* What the link may still do in this direction. P alone. */
+/* The link's rights in this direction: its ring, and how far it may write. P alone. */
 struct shunt_inbound {
 	uint64_t from;		/* stream offset from which the sender's present ring counts */
 	uint64_t end;		/* so far its bytes are known to have room; `head` may have moved since */

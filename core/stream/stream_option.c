@@ -39,7 +39,9 @@ static void tcp_option_changed(struct shunt_stream *stream, int name, const void
 
 void shunt_stream_never_waits(struct shunt_stream *stream, int name)
 {
-	atomic_store(name == SO_RCVTIMEO ? &stream->options.receive_timeout_ns : &stream->options.send_timeout_ns, 1);
+	atomic_store(name == SO_RCVTIMEO ? &stream->options.receive_timeout_ns :
+					   &stream->options.send_timeout_ns,
+		     1);
 }
 
 static const int stamps[] = { SO_TIMESTAMP, SO_TIMESTAMPNS, SO_TIMESTAMP_NEW, SO_TIMESTAMPNS_NEW };

@@ -263,7 +263,8 @@ static void answer_nobody(struct shunt_stream *stream)
 {
 	uint8_t retiring = SHUNT_RETIRING;
 
-	if (atomic_compare_exchange_strong(&stream->handing.retiring, &retiring, SHUNT_CANNOT_RETIRE))
+	if (atomic_compare_exchange_strong(&stream->handing.retiring, &retiring,
+					   SHUNT_CANNOT_RETIRE))
 		shunt_group_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
 	shunt_fork_handover_answer(stream->engine, stream);
 }

@@ -20,7 +20,8 @@ static void take_linger(struct shunt_engine *engine, struct shunt_stream *stream
 
 	stream->tx.backlog.lingers = !engine->sys->getsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER, &stream->tx.backlog.linger, &length);
 	if (stream->tx.backlog.lingers)
-		engine->sys->setsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
+		engine->sys->setsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER, &none,
+					sizeof(none));
 }
 
 void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -28,7 +29,8 @@ void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *st
 	shunt_assert_held(&stream->tx.lock);
 	if (!stream->tx.backlog.lingers)
 		return;
-	engine->sys->setsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER, &stream->tx.backlog.linger, sizeof(stream->tx.backlog.linger));
+	engine->sys->setsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER,
+				&stream->tx.backlog.linger, sizeof(stream->tx.backlog.linger));
 	stream->tx.backlog.lingers = false;
 }
 
@@ -60,7 +62,8 @@ void shunt_tcp_backlog_linger_changed(struct shunt_stream *stream)
 /* Also what comes, when the program has closed it and no nonce is to come: refuse(). */
 static uint32_t events_for(struct shunt_stream *stream)
 {
-	bool what_comes = atomic_load(&stream->state) == SHUNT_CLOSED && atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED;
+	bool what_comes = atomic_load(&stream->state) == SHUNT_CLOSED &&
+			  atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED;
 
 	return what_comes ? EPOLLOUT | EPOLLIN : EPOLLOUT;
 }
@@ -106,11 +109,13 @@ void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *s
 	}
 	if (stream->tx.backlog.fd < 0)
 		stream->tx.backlog.fd = shunt_own_fds_copy(engine, shunt_deferred_fin_fd(stream));
-	if (stream->tx.backlog.fd < 0 ||
-	    shunt_loop_add(&engine->loop, stream->tx.backlog.fd, &stream->source, events_for(stream))) {
+	if (stream->tx.backlog.fd < 0 || shunt_loop_add(&engine->loop, stream->tx.backlog.fd,
+							&stream->source, events_for(stream))) {
 		shunt_decision_say(SHUNT_LOG_ERROR, stream,
 				   "it is reset: out of descriptors or memory");
-		shunt_streams_reset_tcp(engine, stream->tx.backlog.fd >= 0 ? stream->tx.backlog.fd : shunt_deferred_fin_fd(stream));
+		shunt_streams_reset_tcp(engine, stream->tx.backlog.fd >= 0 ?
+							stream->tx.backlog.fd :
+							shunt_deferred_fin_fd(stream));
 		shunt_own_fds_close(engine, stream->tx.backlog.fd);
 		stream->tx.backlog.fd = -1;
 		shunt_again_free(&stream->tx);	/* nobody will get it */

@@ -116,7 +116,8 @@ void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream,
 	grant_passes(tx, pendings, every);
 	tx->trace.of = traces;
 	pendings->chosen = every && !tx->trace.passes;
-	pendings->answers = atomic_exchange_explicit(&stream->rx.trace.answers, 0, memory_order_relaxed);
+	pendings->answers = atomic_exchange_explicit(&stream->rx.trace.answers, 0,
+						     memory_order_relaxed);
 	pendings->open = pendings->chosen || pendings->answers;
 	if (!pendings->open)
 		return;
@@ -161,7 +162,8 @@ void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (taken <= 0) {
 		if (!pendings->lost)
 			shunt_pendings_withdraw(pendings);
-		atomic_store_explicit(&stream->rx.trace.answers, pendings->answers, memory_order_relaxed);
+		atomic_store_explicit(&stream->rx.trace.answers, pendings->answers,
+				      memory_order_relaxed);
 		return;
 	}
 	shunt_trace_count(book, SHUNT_TRACE_CHOSEN, pendings->chosen);

@@ -129,7 +129,8 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t before = tx->offset;
-	bool gather = flags & MSG_MORE || atomic_load_explicit(&tx->gather.corked, memory_order_relaxed);
+	bool gather = flags & MSG_MORE ||
+		      atomic_load_explicit(&tx->gather.corked, memory_order_relaxed);
 	size_t taken;
 	int error = -EAGAIN;
 	bool asked = false, open = false;
@@ -201,7 +202,8 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 		shunt_traced_abandon(engine, stream);
 	if (__builtin_expect(shunt_end_error(&stream->end), 0))
 		return dead_error(stream);
-	if (__builtin_expect(atomic_load_explicit(&tx->proof.show, memory_order_relaxed) == SHUNT_PLACED,
+	if (__builtin_expect(atomic_load_explicit(&tx->proof.show, memory_order_relaxed) ==
+				     SHUNT_PLACED,
 			     0)) {
 		if (shunt_proof_holds(stream))
 			return -EAGAIN;

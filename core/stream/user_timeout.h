@@ -29,7 +29,9 @@ void shunt_user_timeout_run(struct shunt_task *task);
 /* The same as the first, now. Most have no such time. */
 static inline void shunt_user_timeout_begin(struct shunt_stream *stream)
 {
-	if (__builtin_expect(atomic_load_explicit(&stream->options.user_timeout_ms, memory_order_relaxed) != 0, 0))
+	if (__builtin_expect(atomic_load_explicit(&stream->options.user_timeout_ms,
+						  memory_order_relaxed) != 0,
+			     0))
 		shunt_user_timeout_note(stream, 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The ledger of a stream's end: each event in each state, by a table; what the reader and the sender are told then; and
- * that no state is reached in which an error is told twice, or a known end is forgotten.
+ * The ledger of a stream's end: events by a table, and the reader's answers by another. In all states that any order of
+ * events reaches, no known end is forgotten, and an error is told once.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -41,7 +41,8 @@ static const struct row rows[] = {
 	{ "a suspicion", 0, SHUNT_LEARN_SUSPICION, 0, SHUNT_END_SUSPECT },
 	{ "FIN ahead of the proof", 0, SHUNT_LEARN_EARLY_FIN, 0, SHUNT_END_EARLY },
 	{ "the proof", SHUNT_END_EARLY, SHUNT_LEARN_PROOF, 0, 0 },
-	{ "the link is left", SHUNT_END_SUSPECT | SHUNT_END_EARLY | SHUNT_END_REFUSED | SHUNT_END_TOLD,
+	{ "the link is left",
+	  SHUNT_END_SUSPECT | SHUNT_END_EARLY | SHUNT_END_REFUSED | SHUNT_END_TOLD,
 	  SHUNT_LEARN_LINK_LEFT, 0, SHUNT_END_TOLD },
 	{ "shutdown(SHUT_RD)", 0, SHUNT_LEARN_SHUT_READ, 0, SHUNT_END_SHUT_READ },
 	{ "shutdown(SHUT_WR)", SHUNT_END_SHUT_READ, SHUNT_LEARN_SHUT_WRITE, 0, SHUNT_END_SHUT_READ | SHUNT_END_SHUT_WRITE },
@@ -104,7 +105,7 @@ static void each_event_has_a_row(void **state)
 			fail_msg("no row for event %d", event);
 }
 
-/* What recv() says with nothing to read: the end is at 10 where it is known. */
+/* The answer of recv() with nothing to read. The end is at 10 where it is known. */
 struct saying {
 	uint64_t word, fin, head;
 	bool by_link;
