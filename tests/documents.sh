@@ -24,7 +24,7 @@ done
 # Tests that know the library's inside ask about a stream's two directions in tests/inspect.c alone.
 while IFS= read -r line; do
 	problem "only tests/inspect.c may name what is inside a stream's two directions, its switch, proof or end: $line"
-done < <(grep -nE '\b(tx|rx)(\.|->)[a-z]|(\.|->)(tx|rx)\b|\bstruct shunt_(tx|rx)\b|->(agreed|released|retiring|let_go|halted)\b' tests/{bench,fault,fuzz,sim,soft,unit}/*.[ch] | grep -v '#include')
+done < <(grep -nE '\b(tx|rx)(\.|->)[a-z]|(\.|->)(tx|rx)\b|\bstruct shunt_(tx|rx)\b|->(agreed|released|retiring|let_go|halted)\b' tests/{bench,engine,fault,fuzz,sim,soft,unit}/*.[ch] | grep -vE '#include|"stream\.[rt]x\.lock')
 
 # Files in backquotes with a path, and links, lead somewhere.
 documents=(README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs/*.md tests/README.md tests/lab/README.md)
