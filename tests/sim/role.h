@@ -41,7 +41,7 @@ struct role {
 	const struct shunt_engine *before;
 };
 
-/* What follows, until role_rest(), the service thread does in its loop. */
+/* Until role_rest(), this thread plays the service thread in its loop. */
 static inline struct role role_serve(struct shunt_engine *engine)
 {
 	struct role role = { engine, shunt_service_role_begin(engine) };

@@ -23,7 +23,7 @@ static struct shunt_lock queue = SHUNT_LOCK(QUEUE), inbox = SHUNT_LOCK(INBOX),
 static struct shunt_lock zeroes;
 static char said[4096];
 
-/* False: a child that does this lives on. What it said is in said[]. */
+/* False: a child that does this lives on. Its message is in said[]. */
 static bool dies(void (*offend)(void))
 {
 	int pipe_of[2], status;
