@@ -262,9 +262,9 @@ SHUNT_NO_LOCK_ANALYSIS /* the locks are held over the fork */
 	shunt_lock_take(&engine->service_lock);
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->group.lock);
-	shunt_lock_take(&engine->wakers_lock);
 	shunt_fork_slots_wanted(engine);
 	shunt_streams_each(engine, shunt_fork_slots_add, &sharing);
+	shunt_lock_take(&engine->wakers_lock);
 }
 
 SHUNT_NO_LOCK_ANALYSIS /* the same */

@@ -94,6 +94,7 @@ static void make_end(struct end *end, uint32_t sends, uint32_t receives)
 	end->device = &end->engine->group.devices[SHUNT_SOFT];
 	end->device->engine = end->engine;
 	end->engine->manual = true;
+	shunt_lock_rank(&end->engine->group.lock, SHUNT_RANK_GROUP);
 	end->engine->sys = &sys;
 	end->device->context = soft_open(&attr, &verbs);
 	assert_non_null(end->device->context);
@@ -221,11 +222,22 @@ static int one_message(uint64_t number, uint32_t bytes, int flags)
 	return ibv_post_send(a.lane.qp, &wr, &bad);
 }
 
+/* As the engine polls: under group.lock. */
+static int polled(struct end *end, int most, struct ibv_wc *wc)
+{
+	int got;
+
+	shunt_lock_take(&end->engine->group.lock);
+	got = ibv_poll_cq(end->cq, most, wc);
+	shunt_lock_leave(&end->engine->group.lock);
+	return got;
+}
+
 static void expect_message(uint64_t number, uint32_t bytes)
 {
 	struct ibv_wc wc;
 
-	assert_int_equal(ibv_poll_cq(b.cq, 1, &wc), 1);
+	assert_int_equal(polled(&b, 1, &wc), 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 	assert_true(wc.wc_flags & IBV_WC_WITH_IMM);
@@ -240,14 +252,14 @@ static void expect_none(struct end *end)
 {
 	struct ibv_wc wc;
 
-	assert_int_equal(ibv_poll_cq(end->cq, 1, &wc), 0);
+	assert_int_equal(polled(end, 1, &wc), 0);
 }
 
 static void expect_sent(uint64_t number, enum ibv_wc_opcode opcode)
 {
 	struct ibv_wc wc;
 
-	assert_int_equal(ibv_poll_cq(a.cq, 1, &wc), 1);
+	assert_int_equal(polled(&a, 1, &wc), 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_equal(wc.opcode, opcode);
 	assert_int_equal(wc.wr_id, number);
@@ -563,7 +575,7 @@ static void a_send_that_is_no_note(void **state)
 		send_raw(bytes);
 		assert_int_equal(one_message(2, 8, 0), 0);
 		expect_message(1, 8);
-		assert_int_equal(ibv_poll_cq(b.cq, 4, wc), 2);
+		assert_int_equal(polled(&b, 4, wc), 2);
 		assert_int_equal(wc[0].status, IBV_WC_GENERAL_ERR);
 		assert_ptr_equal((void *)(uintptr_t)wc[0].wr_id, &b.lane);
 		assert_int_equal(wc[1].status, IBV_WC_WR_FLUSH_ERR);
@@ -572,7 +584,7 @@ static void a_send_that_is_no_note(void **state)
 	}
 	make_pair(16, 16);
 	send_raw(SHUNT_IMM_NOTE_BYTES + 1);
-	assert_int_equal(ibv_poll_cq(b.cq, 1, wc), 1);
+	assert_int_equal(polled(&b, 1, wc), 1);
 	assert_int_equal(wc[0].status, IBV_WC_LOC_LEN_ERR);
 	free_pair();
 }
@@ -583,7 +595,7 @@ static int flushed(struct end *end, int *receives_of)
 	int count = 0, got;
 
 	*receives_of = 0;
-	while ((got = ibv_poll_cq(end->cq, 16, wc)) > 0)
+	while ((got = polled(end, 16, wc)) > 0)
 		for (int i = 0; i < got; i++, count++) {
 			assert_int_equal(wc[i].status, IBV_WC_WR_FLUSH_ERR);
 			*receives_of += wc[i].wr_id == (uintptr_t)&end->lane;
@@ -642,7 +654,7 @@ static void the_filter_of_faults_stays_in_front(void **state)
 	expect_message(1, 8);
 	assert_int_equal(one_message(2, 8, IBV_SEND_SIGNALED), 0);
 	expect_sent(2, IBV_WC_RDMA_READ);
-	assert_int_equal(ibv_poll_cq(b.cq, 1, &wc), 1);
+	assert_int_equal(polled(&b, 1, &wc), 1);
 	assert_int_equal(wc.status, IBV_WC_SUCCESS);
 	assert_int_not_equal(ntohl(wc.imm_data), 0x5002);
 	assert_int_equal(wc.byte_len, 8);
