@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Builds with SHUNT_LOCK_CHECKS (configure --enable-lock-checks, --enable-sanitizers, --enable-fuzz) know which
+ * Builds with SHUNT_LOCK_CHECKS (configure --enable-lock-checks or --enable-fuzz) know which
  * locks each thread holds. They abort, naming the locks, where a thread
  *
  *   - waits for a lock against the order of lock_rank.h, or for one that it holds already,

@@ -264,6 +264,7 @@ void shunt_devices_abandon(struct shunt_engine *engine)
 	if (open_devices(group) > 1)
 		shunt_own_fds_close(engine, group->bell);
 	memset(group, 0, sizeof(*group));
+	shunt_lock_rank(&group->lock, SHUNT_RANK_GROUP);
 	group->hooks = hooks;
 }
 
