@@ -10,25 +10,37 @@
 #ifndef SHUNT_CORE_BASE_LOCK_RANK_H
 #define SHUNT_CORE_BASE_LOCK_RANK_H
 
-#define SHUNT_LOCK_RANKS(row)                                                                      \
-	row(LEAVE, "engine.leave_lock") row(SEATS, "engine.seats_lock") row(YOUNG, "young.lock")   \
-		row(SERVICE, "engine.service_lock") row(RX, "stream.rx.lock")                      \
-			row(TX, "stream.tx.lock") row(LANE, "lane.lock")                           \
-				row(STREAMS, "engine.streams_lock") row(GROUP, "group.lock")       \
-					row(FOLLOWED, "followed.lock") /* The innermost. */        \
-		row(QUEUE, "lane.queue_lock") row(SEND, "link.send_lock")                          \
-			row(INBOX, "service.inbox_lock") row(RENDEZVOUS, "engine.rendezvous_lock") \
-				row(WAKERS, "engine.wakers_lock") row(PORTER, "porter.lock")       \
-					row(ARENA, "arena.lock") row(PENDINGS, "pendings.lock")    \
-						row(BOOK, "book.lock")                             \
-							row(CANCELS, "cancels.lock")
+/* The innermost are QUEUE and all behind it. */
+/* clang-format off */
+#define SHUNT_LOCK_RANKS(row) \
+	row(LEAVE, "engine.leave_lock") \
+	row(SEATS, "engine.seats_lock") \
+	row(YOUNG, "young.lock") \
+	row(SERVICE, "engine.service_lock") \
+	row(RX, "stream.rx.lock") \
+	row(TX, "stream.tx.lock") \
+	row(LANE, "lane.lock") \
+	row(STREAMS, "engine.streams_lock") \
+	row(GROUP, "group.lock") \
+	row(FOLLOWED, "followed.lock") \
+	row(QUEUE, "lane.queue_lock") \
+	row(SEND, "link.send_lock") \
+	row(INBOX, "service.inbox_lock") \
+	row(RENDEZVOUS, "engine.rendezvous_lock") \
+	row(WAKERS, "engine.wakers_lock") \
+	row(PORTER, "porter.lock") \
+	row(ARENA, "arena.lock") \
+	row(PENDINGS, "pendings.lock") \
+	row(BOOK, "book.lock") \
+	row(CANCELS, "cancels.lock")
+/* clang-format on */
 
 enum shunt_lock_rank {
 	SHUNT_RANK_NONE, /* zeroes: no lock may be used so */
 #define SHUNT_RANK_ROW(name, text) SHUNT_RANK_##name,
 	SHUNT_LOCK_RANKS(SHUNT_RANK_ROW)
 #undef SHUNT_RANK_ROW
-		SHUNT_RANKS,
+	SHUNT_RANKS,
 	SHUNT_RANK_INNERMOST = SHUNT_RANK_QUEUE, /* and all behind it */
 };
 
