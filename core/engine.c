@@ -251,9 +251,8 @@ void shunt_engine_clone_parent(struct shunt_engine *engine)
  * Takes the locks, so that no thread that the child lacks holds one. No descriptor is in the making
  * that the child would keep without knowing it, as a peer's memory from its HELLO.
  */
-SHUNT_NO_LOCK_ANALYSIS /* the locks are held over the fork */
-	void
-	shunt_engine_fork_prepare(struct shunt_engine *engine)
+/* Not analysed: the locks are held over the fork. */
+SHUNT_NO_LOCK_ANALYSIS void shunt_engine_fork_prepare(struct shunt_engine *engine)
 {
 	struct shunt_sharing sharing = { .engine = engine };
 
@@ -267,9 +266,8 @@ SHUNT_NO_LOCK_ANALYSIS /* the locks are held over the fork */
 	shunt_lock_take(&engine->wakers_lock);
 }
 
-SHUNT_NO_LOCK_ANALYSIS /* the same */
-	static void
-	unlock_all(struct shunt_engine *engine)
+/* Not analysed: as above. */
+SHUNT_NO_LOCK_ANALYSIS static void unlock_all(struct shunt_engine *engine)
 {
 	shunt_lock_leave(&engine->wakers_lock);
 	shunt_lock_leave(&engine->group.lock);

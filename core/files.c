@@ -198,9 +198,9 @@ static bool is_watched(struct shunt_engine *engine, struct shunt_stream *stream,
 	return watch != NULL;
 }
 
-SHUNT_NO_LOCK_ANALYSIS /* of a stream with one number the locks are not taken */
-	static void
-	close_stream(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+/* Not analysed: of a stream with one number the locks are not taken. */
+SHUNT_NO_LOCK_ANALYSIS static void close_stream(struct shunt_engine *engine,
+						struct shunt_stream *stream, int fd)
 {
 	bool many = stream->numbers > 1, last;
 

@@ -318,9 +318,9 @@ static bool lasts(struct shunt_engine *engine, struct shunt_young *young)
 				       young->born);
 }
 
-SHUNT_NO_LOCK_ANALYSIS /* true: the record stays locked */
-	bool
-	shunt_young_begins(struct shunt_engine *engine, struct shunt_young *young)
+/* Not analysed: the record stays locked where it returns true. */
+SHUNT_NO_LOCK_ANALYSIS bool shunt_young_begins(struct shunt_engine *engine,
+					       struct shunt_young *young)
 {
 	shunt_lock_take(&young->lock);
 	/* A call that waits would keep the record locked, and another process of a fork can make this one wait. */
@@ -335,9 +335,9 @@ SHUNT_NO_LOCK_ANALYSIS /* true: the record stays locked */
 	return false;
 }
 
-SHUNT_NO_LOCK_ANALYSIS /* leaves what that has taken */
-	void
-	shunt_young_ends(struct shunt_young *young, int64_t received, int64_t sent)
+/* Not analysed: it leaves the lock that shunt_young_begins() has taken. */
+SHUNT_NO_LOCK_ANALYSIS void shunt_young_ends(struct shunt_young *young, int64_t received,
+					     int64_t sent)
 {
 	if (received > 0)
 		young->received += (uint64_t)received;

@@ -135,9 +135,10 @@ void shunt_roster_kick(struct shunt_engine *engine, struct shunt_lane *lane)
 	atomic_store_explicit(&group->after_due, true, memory_order_relaxed);
 }
 
-SHUNT_NO_LOCK_ANALYSIS /* leaves one lane and takes another */
-	struct shunt_lane *
-	shunt_roster_next(struct shunt_group *group, struct shunt_lane *served, bool *stalled)
+/* Not analysed: it leaves one lane and takes another. */
+SHUNT_NO_LOCK_ANALYSIS struct shunt_lane *shunt_roster_next(struct shunt_group *group,
+							    struct shunt_lane *served,
+							    bool *stalled)
 {
 	struct shunt_lane *lane;
 

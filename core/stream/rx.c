@@ -216,9 +216,8 @@ uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt
 }
 
 /* A process without a service thread looks here (unclaimed.h). rx.lock held; given up for a moment. */
-SHUNT_NO_LOCK_ANALYSIS /* of a lock that is given up for a moment */
-	static void
-	expire(struct shunt_engine *engine, struct shunt_stream *stream)
+/* Not analysed: rx.lock is given up for a moment. */
+SHUNT_NO_LOCK_ANALYSIS static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (engine->service || !shunt_unclaimed_is_over(stream))
 		return;

@@ -159,10 +159,10 @@ static void left(void *arg)
 	shunt_cancel_unwinds();
 }
 
-SHUNT_NO_LOCK_ANALYSIS /* of a lock that is given up for a while */
-	int
-	shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream,
-			struct shunt_lock *lock, uint32_t events, uint64_t deadline, bool moved)
+/* Not analysed: the lock is given up for a while. */
+SHUNT_NO_LOCK_ANALYSIS int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream,
+					   struct shunt_lock *lock, uint32_t events,
+					   uint64_t deadline, bool moved)
 {
 	struct call call = { engine, stream };
 	volatile int result;
