@@ -72,9 +72,9 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 	fprintf(file,
 		"%s  tx: track %d offset %" PRIu64 " posted %" PRIu64 " staged %" PRIu64
 		" consumed %" PRIu64 " ring %u from %" PRIu64
-		" want %d unpassed %d starved %d offer %" PRIx64 " asked %d\n",
-		prefix, tx->track, tx->offset, tx->posted, tx->staged, tx->ring.consumed,
-		tx->ring.bytes, tx->ring.from, tx->want_link, tx->unpassed, tx->starved,
+		" want %d unpassed %u starved %d offer %" PRIx64 " asked %d\n",
+		prefix, shunt_heading_on_link(&tx->heading), tx->offset, tx->posted, tx->staged, tx->ring.consumed,
+		tx->ring.bytes, tx->ring.from, tx->want_link, shunt_heading_unpassed(&tx->heading), tx->starved,
 		tx->ring.offer, tx->ring.grow_asked);
 	fprintf(file,
 		"%s  tx: flip %" PRId64 " upgrade %" PRIu64 " handback %" PRIu64
@@ -101,7 +101,7 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 
 bool stream_sends_on_link(const struct shunt_stream *stream)
 {
-	return stream->tx.track == SHUNT_LINK;
+	return shunt_heading_on_link(&stream->tx.heading);
 }
 
 bool stream_receives_on_link(const struct shunt_stream *stream)
@@ -122,7 +122,7 @@ uint64_t stream_switches_announced(const struct shunt_stream *stream)
 
 unsigned int stream_switches_unpassed(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.unpassed);
+	return shunt_heading_unpassed(&stream->tx.heading);
 }
 
 uint64_t stream_switches_heard(const struct shunt_stream *stream)
@@ -132,7 +132,7 @@ uint64_t stream_switches_heard(const struct shunt_stream *stream)
 
 bool stream_handback_is_posted(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.handed);
+	return !shunt_heading_is(&stream->tx.heading, SHUNT_HEADING_UNPOSTED);
 }
 
 uint8_t stream_held(const struct shunt_stream *stream)
@@ -158,7 +158,7 @@ void stream_announce_upgrade_only(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
 	shunt_track_announce(stream->engine, stream, SHUNT_LINK);
-	stream->tx.track = SHUNT_TCP;
+	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_LEAVES);
 	shunt_lock_leave(&stream->tx.lock);
 }
 
@@ -324,7 +324,8 @@ void stream_make(struct shunt_stream *stream, struct shunt_lane *lane, bool rece
 	stream->fd = 3;
 	shunt_lock_rank(&stream->rx.lock, SHUNT_RANK_RX);
 	shunt_lock_rank(&stream->tx.lock, SHUNT_RANK_TX);
-	stream->tx.track = SHUNT_LINK;
+	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_UPGRADES);
+	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_IS_PASSED);
 	stream->rx.track = receives_on_link ? SHUNT_LINK : SHUNT_TCP;
 	stream->end.fin = stream->rx.boundary = stream->rx.next_from = stream->rx.proof.at =
 		SHUNT_NEVER;

@@ -302,8 +302,7 @@ bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream
 		return true;
 	shunt_lane_kick(lane);
 	shunt_group_poll_fully(lane->link->engine);
-	atomic_store(&stream->tx.wants_handed, true);
-	if (!atomic_load(&stream->tx.handed))
+	if (shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_IS_AWAITED) & SHUNT_HEADING_UNPOSTED)
 		return false;	/* a window keeps it back: the poster sees the mark */
 	return shunt_lane_settled(lane) && !atomic_load(&lane->failed);
 }

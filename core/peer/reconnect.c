@@ -39,8 +39,8 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	    atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
 	    atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED)
 		return NEVER;
-	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD || atomic_load(&tx->halted) ||
-	    tx->track != SHUNT_TCP || rx->track != SHUNT_TCP ||
+	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD || shunt_heading_halted(&tx->heading) ||
+	    shunt_heading_on_link(&tx->heading) || rx->track != SHUNT_TCP ||
 	    atomic_load(&rx->boundary) != SHUNT_NEVER || atomic_load(&rx->second) != SHUNT_NEVER ||
 	    atomic_load(&rx->proof.state) == SHUNT_EXPECTED || atomic_load(&rx->proof.fd) >= 0 ||
 	    tx->backlog.bytes || stream->tx.backlog.fd >= 0 || tx->fin_later.due || tx->pin ||

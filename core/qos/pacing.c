@@ -222,7 +222,7 @@ static bool is_on_tcp(struct shunt_stream *stream)
 		return !atomic_load(&stream->link);
 	if (state != SHUNT_LINKED)
 		return state == SHUNT_PLAIN;
-	return atomic_load(&stream->tx.track) == SHUNT_TCP && is_kept(stream);
+	return !shunt_heading_on_link(&stream->tx.heading) && is_kept(stream);
 }
 
 /* --- what it uses --- */

@@ -65,7 +65,7 @@ static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (rx->track == SHUNT_LINK)
 		atomic_store(&rx->boundary, atomic_load(&rx->tail));
 	shunt_lock_leave(&engine->group.lock);
-	if (tx->track == SHUNT_LINK)
+	if (shunt_heading_on_link(&tx->heading))
 		shunt_left_note(engine, stream, SHUNT_LEFT_FAILED);
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
@@ -77,11 +77,11 @@ static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
 static uint64_t sent_by_link(const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
-	bool given = tx->track == SHUNT_LINK || atomic_load(&tx->unpassed);
+	bool given = shunt_heading_on_link(&tx->heading) || shunt_heading_unpassed(&tx->heading);
 
 	if (!given || atomic_load(&stream->handing.asked) == SHUNT_GIVEN)
 		return 0;
-	return tx->track == SHUNT_LINK ? atomic_load(&tx->staged) : atomic_load(&tx->handback_at);
+	return shunt_heading_on_link(&tx->heading) ? atomic_load(&tx->staged) : atomic_load(&tx->handback_at);
 }
 
 /* The program has sent bytes that the peer may not have. tx.lock held. */
@@ -90,7 +90,7 @@ static bool is_owed(const struct shunt_stream *stream)
 	const struct shunt_tx *tx = &stream->tx;
 	uint64_t retired = atomic_load(&stream->lane->retired);
 
-	return (tx->track == SHUNT_LINK || atomic_load(&tx->unpassed)) &&
+	return (shunt_heading_on_link(&tx->heading) || shunt_heading_unpassed(&tx->heading)) &&
 	       (atomic_load(&tx->staged) != atomic_load(&tx->posted) || atomic_load(&tx->stage.kept_wr) > retired ||
 		atomic_load(&tx->pinned_wr) > retired);
 }
@@ -100,7 +100,7 @@ void shunt_failover_let_go(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_assert_held(&stream->tx.lock);
-	if ((atomic_load(&tx->halted) && is_owed(stream)) || tx->backlog.bytes ||
+	if ((shunt_heading_halted(&tx->heading) && is_owed(stream)) || tx->backlog.bytes ||
 	    atomic_load(&tx->pin))
 		return;
 	shunt_deferred_fin_resume(stream);
@@ -124,7 +124,8 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 		shunt_loss_tell(stream);
 	if (state == SHUNT_LINKED)
 		halt(engine, stream);
-	atomic_store(&stream->tx.halted, state == SHUNT_LINKED || state == SHUNT_CLOSED);
+	if (state == SHUNT_LINKED || state == SHUNT_CLOSED)
+		shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_FAILS);
 	if (state == SHUNT_LINKED && is_owed(stream))	/* for so long the device has tried already */
 		shunt_user_timeout_note(stream, engine->config.dead_ms * 1000000);
 	if (state == SHUNT_CLOSED)
@@ -138,7 +139,7 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	/* A pinned buffer is what is kept of it: its call goes on when the peer has said what it lacks. */
-	if (!atomic_load(&stream->tx.halted) && !shunt_zero_copy_fetched(stream))
+	if (!shunt_heading_halted(&stream->tx.heading) && !shunt_zero_copy_fetched(stream))
 		shunt_zero_copy_tell(stream);
 	if (state != SHUNT_CANDIDATE)
 		shunt_link_send(link, &message, NULL, 0);
@@ -203,9 +204,9 @@ static bool wants_again(struct shunt_stream *stream, uint64_t *offset, uint64_t 
 	if (atomic_load(&stream->handing.asked) == SHUNT_GIVEN)
 		return false;	/* it has been TCP's since then */
 	/* Bytes that the link brought may have been dropped, or the HANDBACK. */
-	if (tx->track == SHUNT_TCP && unseen <= 1)
+	if (!shunt_heading_on_link(&tx->heading) && unseen <= 1)
 		return *offset < atomic_load(&tx->handback_at);
-	if (unseen > (tx->track == SHUNT_TCP ? 1 : 0))	/* not even the upgrade has come */
+	if (unseen > (!shunt_heading_on_link(&tx->heading) ? 1 : 0))	/* not even the upgrade has come */
 		*offset = atomic_load(&tx->upgrade_at);
 	return true;
 }
@@ -215,7 +216,7 @@ static bool comes_late(const struct shunt_stream *stream, uint64_t from)
 {
 	const struct shunt_tx *tx = &stream->tx;
 
-	return tx->track == SHUNT_TCP && atomic_load(&tx->unpassed) && from < atomic_load(&tx->handback_at) &&
+	return !shunt_heading_on_link(&tx->heading) && shunt_heading_unpassed(&tx->heading) && from < atomic_load(&tx->handback_at) &&
 	       tx->offset > atomic_load(&tx->handback_at);
 }
 
@@ -235,9 +236,7 @@ static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool
 			 shunt_again_take_back(engine, stream, from);
 		shunt_lock_leave(&stream->lane->lock);
 	}
-	tx->track = SHUNT_TCP;
-	atomic_store(&tx->unpassed, 0);
-	atomic_store(&tx->halted, false);
+	shunt_heading_turn(&tx->heading, SHUNT_HEADING_SETTLES);
 	atomic_store(&tx->stuck_since, 0);
 	if (!result)
 		shunt_deferred_fin_resume(stream);
@@ -278,7 +277,7 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&tx->lock);
 	sound = announced <= tx->announced && tx->announced - announced <= 2;
-	if (sound && atomic_load(&tx->halted)) {
+	if (sound && shunt_heading_halted(&tx->heading)) {
 		again = wants_again(stream, &offset, tx->announced - announced);
 		result = resume(engine, stream, again, offset);
 	}
@@ -307,7 +306,7 @@ static void on_resumed(struct shunt_link *link)
 
 	link->resumed = true;
 	shunt_seats_each(link, stream) {
-		if (!atomic_load(&stream->tx.halted))
+		if (!shunt_heading_halted(&stream->tx.heading))
 			continue;
 		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);

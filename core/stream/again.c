@@ -149,6 +149,6 @@ int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stre
 	/* A HANDBACK without the bytes before it, heard before our answer, would be out of turn. */
 	atomic_fetch_and(&stream->queue.work,
 			 ~(uint32_t)(SHUNT_WORK_DATA | SHUNT_WORK_UPGRADE | SHUNT_WORK_HANDBACK));
-	tx->track = SHUNT_TCP;
+	shunt_heading_turn(&tx->heading, SHUNT_HEADING_LEAVES);
 	return 0;
 }

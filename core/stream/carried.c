@@ -57,7 +57,7 @@ int shunt_stream_tracks(struct shunt_stream *stream)
 {
 	if (!shunt_stream_is_linked(stream))
 		return 0;
-	return (atomic_load(&stream->tx.track) == SHUNT_LINK ? SHUNT_SENDS : 0) |
+	return (shunt_heading_on_link(&stream->tx.heading) ? SHUNT_SENDS : 0) |
 	       (atomic_load(&stream->rx.track) == SHUNT_LINK ? SHUNT_RECEIVES : 0);
 }
 

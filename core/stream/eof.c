@@ -109,7 +109,7 @@ bool shunt_eof_counts(struct shunt_stream *stream)
 		return true;
 	if (atomic_load(&stream->rx.proof.state) != SHUNT_PROVEN)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
-	if (!atomic_load(&stream->tx.halted) &&
+	if (!shunt_heading_halted(&stream->tx.heading) &&
 	    (stream->rx.final || (!atomic_load(&stream->agreed) && !stream->engine->config.soft_model[0])))
 		return true;
 	return atomic_load(&stream->state) != SHUNT_LINKED ||

@@ -239,11 +239,11 @@ static const char *on_switched(struct shunt_engine *engine, struct shunt_stream 
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t upgrade = atomic_load(&tx->upgrade_at), handback = atomic_load(&tx->handback_at);
 	uint64_t last = upgrade > handback ? upgrade : handback;
-	uint8_t unpassed = atomic_load(&tx->unpassed);
+	unsigned int unpassed = shunt_heading_unpassed(&tx->heading);
 
 	if (!unpassed || (at != last && (unpassed < 2 || at != upgrade)))
 		return "a switch confirmed that was not announced";
-	atomic_fetch_sub(&tx->unpassed, 1);
+	shunt_heading_turn(&tx->heading, SHUNT_HEADING_IS_PASSED);
 	shunt_group_notify(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 	return NULL;
 }

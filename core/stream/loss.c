@@ -51,9 +51,9 @@ bool shunt_loss_of_ours(struct shunt_stream *stream)
 	if (handed < sent)
 		return true;
 	/* TCP has the rest: overflow.c. */
-	if (tx->track == SHUNT_TCP && handed > atomic_load(&tx->handback_at))
+	if (!shunt_heading_on_link(&tx->heading) && handed > atomic_load(&tx->handback_at))
 		handed = atomic_load(&tx->handback_at);
-	if ((tx->track == SHUNT_TCP && !atomic_load(&tx->unpassed)) ||
+	if ((!shunt_heading_on_link(&tx->heading) && !shunt_heading_unpassed(&tx->heading)) ||
 	    atomic_load(&stream->handing.asked) == SHUNT_GIVEN)
 		return false;
 	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
@@ -95,7 +95,7 @@ void shunt_loss_tell(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (tx->track == SHUNT_LINK && stream->control && tx->offset > atomic_load(&tx->upgrade_at))
+	if (shunt_heading_on_link(&tx->heading) && stream->control && tx->offset > atomic_load(&tx->upgrade_at))
 		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELEASE);
 }
 
@@ -143,14 +143,12 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 			atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
 		if (rx->track == SHUNT_LINK)
 			atomic_store(&rx->boundary, atomic_load(&rx->tail));
-		if (tx->track == SHUNT_LINK && !atomic_load(&tx->halted))
+		if (shunt_heading_on_link(&tx->heading) && !shunt_heading_halted(&tx->heading))
 			shunt_left_note(engine, stream, SHUNT_LEFT_FAILED);
-		tx->track = SHUNT_TCP;
+		shunt_heading_turn(&tx->heading, SHUNT_HEADING_SETTLES);
 		tx->quick = false;
 		atomic_store(&tx->want_link, false);
-		atomic_store(&tx->unpassed, 0);
 		tx->flip_at = SHUNT_NEVER;
-		atomic_store(&tx->halted, false);
 		shunt_track_settle(engine, stream);
 	}
 	shunt_lock_leave(&stream->tx.lock);

@@ -206,14 +206,14 @@ static bool can_leave(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || tx->track != SHUNT_LINK)
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_heading_on_link(&tx->heading))
 		return false;
 	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) || tx->backlog.bytes)
 		return false;
 	if (shunt_lane_keeps(stream->lane) || stream->engine->config.soft_model[0])
 		return false;
 	if (atomic_load(&stream->released) || shunt_end_has(&stream->end, SHUNT_END_BROKEN) ||
-	    atomic_load(&tx->halted))
+	    shunt_heading_halted(&tx->heading))
 		return false;
 	return shunt_overflow_is_pending(tx) &&
 	       atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;
@@ -225,7 +225,7 @@ static bool can_leave(struct shunt_stream *stream)
  */
 static bool is_heard(const struct shunt_stream *stream)
 {
-	return !atomic_load(&stream->tx.unpassed) ||
+	return !shunt_heading_unpassed(&stream->tx.heading) ||
 	       atomic_load(&stream->handing.retiring) == SHUNT_RETIRED;
 }
 
@@ -254,11 +254,11 @@ static bool hand_back(struct shunt_stream *stream)
 	if (!rest || !shunt_send_buffer_copy(stream, rest, at, staged))
 		goto fail;
 	atomic_store(&tx->handback_at, at);
-	atomic_fetch_add(&tx->unpassed, 1);	/* before the reader can answer */
+	shunt_heading_turn(&tx->heading, SHUNT_HEADING_ANNOUNCES);	/* before the reader can answer */
 	tx->announced++;
 	if (!shunt_chain_control(lane->chain, stream, SHUNT_IMM_HANDBACK, 0, at) ||
 	    !shunt_chain_flush(lane->chain)) {
-		atomic_fetch_sub(&tx->unpassed, 1);
+		shunt_heading_turn(&tx->heading, SHUNT_HEADING_WITHDRAWS);
 		tx->announced--;
 		goto fail;
 	}
@@ -266,8 +266,7 @@ static bool hand_back(struct shunt_stream *stream)
 	__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], at, __ATOMIC_RELEASE);
 	atomic_store(&tx->posted, staged);
 	atomic_fetch_and(&stream->queue.work, ~(uint32_t)SHUNT_WORK_DATA);
-	atomic_store(&tx->handed, true);
-	tx->track = SHUNT_TCP;
+	shunt_heading_turn(&tx->heading, SHUNT_HEADING_LEAVES);
 	tx->quick = false;
 	return true;
 fail:

@@ -351,7 +351,7 @@ static bool can_write(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	return !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
-	       !tx->backlog.bytes && !atomic_load(&tx->halted) && !stream->rx.final &&
+	       !tx->backlog.bytes && !shunt_heading_halted(&tx->heading) && !stream->rx.final &&
 	       !atomic_load(&stream->released) && !stream->dissolving &&
 	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
 	       atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;

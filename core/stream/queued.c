@@ -52,7 +52,7 @@ static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queue
 	queued->ring_bytes = atomic_load(&tx->ring.bytes);
 	queued->lane = lane->number;
 	queued->peer_pid = lane->link->peer_pid;
-	if (tx->track != SHUNT_LINK)
+	if (!shunt_heading_on_link(&tx->heading))
 		return;
 	queued->ring_fill = posted > read ? posted - read : 0;
 	queued->credit = shunt_tx_room(tx, posted);
@@ -90,7 +90,7 @@ void shunt_queued_look(struct shunt_stream *stream, struct shunt_queued *queued)
 	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->link))
 		look_at_link(stream, queued);
 	shunt_lock_leave(&group->lock);
-	if (stream->tx.track == SHUNT_TCP || atomic_load(&stream->tx.unpassed)) {
+	if (!shunt_heading_on_link(&stream->tx.heading) || shunt_heading_unpassed(&stream->tx.heading)) {
 		uint64_t tcp = without_ours(stream, ask_kernel(stream, SIOCOUTQ));
 
 		queued->sendq = tcp == SHUNT_NEVER ? SHUNT_NEVER : queued->sendq + tcp;

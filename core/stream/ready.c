@@ -106,7 +106,7 @@ static bool may_grow(const struct shunt_stream *stream)
 /* Where the next send goes: a peer that has released the stream takes nothing from the link any more (tx.c). */
 static bool sends_tcp(const struct shunt_stream *stream)
 {
-	return stream->tx.track == SHUNT_TCP ||
+	return !shunt_heading_on_link(&stream->tx.heading) ||
 	       __builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0);
 }
 
@@ -143,7 +143,7 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 		ready |= EPOLLOUT | EPOLLWRNORM;
 		if (ready & EPOLLRDHUP)
 			ready |= EPOLLHUP;
-	} else if (!sends_tcp(stream) && !atomic_load_explicit(&tx->halted, memory_order_relaxed) &&
+	} else if (!sends_tcp(stream) && !shunt_heading_halted(&tx->heading) &&
 		   link_writable(stream)) {
 		ready |= EPOLLOUT | EPOLLWRNORM;
 	}
@@ -156,10 +156,8 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
  */
 static bool awaits_handback(struct shunt_tx *tx)
 {
-	if (__builtin_expect(!atomic_load_explicit(&tx->unpassed, memory_order_relaxed), 1) || atomic_load(&tx->handed))
-		return false;
-	atomic_store(&tx->wants_handed, true);
-	return !atomic_load(&tx->handed);
+	return __builtin_expect(shunt_heading_is(&tx->heading, SHUNT_HEADING_UNPOSTED), 0) &&
+	       shunt_heading_turn(&tx->heading, SHUNT_HEADING_IS_AWAITED) & SHUNT_HEADING_UNPOSTED;
 }
 
 uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
@@ -179,7 +177,7 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 		  atomic_load(&stream->rx.boundary) != SHUNT_NEVER))
 		ask |= EPOLLRDHUP;
 	if (sends_tcp(stream) && !atomic_load(&stream->tx.backlog.bytes) &&
-	    !atomic_load(&stream->tx.halted) && !shunt_proof_holds(stream)) {
+	    !shunt_heading_halted(&stream->tx.heading) && !shunt_proof_holds(stream)) {
 		if (awaits_handback(&stream->tx))
 			ask |= EPOLLERR;
 		else if (
@@ -188,7 +186,7 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 			ask |= EPOLLOUT | EPOLLWRNORM;
 	}
 	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
-	else if (atomic_load(&stream->tx.unpassed) || atomic_load(&stream->tx.halted))
+	else if (shunt_heading_unpassed(&stream->tx.heading) || shunt_heading_halted(&stream->tx.heading))
 		ask |= EPOLLERR;
 	return ask;
 }

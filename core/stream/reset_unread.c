@@ -23,7 +23,7 @@ static bool is_unread(const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
 
-	return tx->track == SHUNT_LINK &&
+	return shunt_heading_on_link(&tx->heading) &&
 	       !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
 	       tx->offset > atomic_load(&tx->left_at);
 }

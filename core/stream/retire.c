@@ -65,7 +65,7 @@ static void stop_sending(struct shunt_engine *engine, struct shunt_stream *strea
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
 	shunt_proof_withdraw(stream);
-	if (tx->track != SHUNT_LINK)
+	if (!shunt_heading_on_link(&tx->heading))
 		return;
 	shunt_left_note(engine, stream, SHUNT_LEFT_RETIRED);
 	if (!shunt_overflow_must_be_heard(stream))
@@ -81,8 +81,8 @@ static void stop_sending_heard(struct shunt_engine *engine, struct shunt_stream 
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK &&
-	    !atomic_load(&tx->halted))
+	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&tx->heading) &&
+	    !shunt_heading_halted(&tx->heading))
 		shunt_track_announce(engine, stream, SHUNT_TCP);
 }
 
@@ -146,7 +146,7 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 		atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
 	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED && flushed(stream)) {
 		atomic_store(&stream->state, SHUNT_PLAIN);
-		stream->tx.kernels = true;
+		shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_RETIRES);
 		shunt_fork_slots_settle(stream);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
 		shunt_service_paces(engine);
@@ -235,7 +235,7 @@ static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
 	bool unread = false;
 
 	shunt_lock_take(&tx->lock);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK &&
+	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&tx->heading) &&
 	    atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED &&
 	    !atomic_load(&stream->released)) {
 		shunt_loss_look(engine, stream);
@@ -380,14 +380,15 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 	shunt_assert_held(&stream->tx.lock);
 	if (offset < atomic_load(&tx->upgrade_at))
 		offset = atomic_load(&tx->upgrade_at);
-	back = tx->track == SHUNT_LINK || (atomic_load(&tx->unpassed) && offset < atomic_load(&tx->handback_at));
+	back = shunt_heading_on_link(&tx->heading) || (shunt_heading_unpassed(&tx->heading) && offset < atomic_load(&tx->handback_at));
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
 	shunt_proof_withdraw(stream);
-	if (back && tx->track == SHUNT_TCP && (tx->offset > atomic_load(&tx->handback_at) || tx->kernels))
+	if (back && !shunt_heading_on_link(&tx->heading) && (tx->offset > atomic_load(&tx->handback_at) ||
+					       shunt_heading_is(&tx->heading, SHUNT_HEADING_KERNELS)))
 		return -ENODATA;	/* TCP has gone on behind unread bytes of the link */
-	atomic_store(&tx->handed, true);	/* the peer asked, so it knows */
+	shunt_heading_turn(&tx->heading, SHUNT_HEADING_IS_POSTED);	/* the peer asked, so it knows */
 	if (back) {
 		shunt_lock_take(&stream->lane->lock);
 		result = shunt_again_take_back(engine, stream, offset);

@@ -19,6 +19,7 @@
 #include "core/qos/pacing.h"
 #include "core/stream/end.h"
 #include "core/stream/marks.h"
+#include "core/stream/heading.h"
 #include "core/trace/histogram.h"
 #include "shunt/wire.h"
 
@@ -240,25 +241,22 @@ struct shunt_inbound {
 
 struct shunt_tx {	/* tx.lock, except P */
 	struct shunt_lock lock;
-	_Atomic uint8_t track;	/* enum shunt_track */
+	struct shunt_heading heading;
 	bool quick; /* on the link, nothing staged, nothing announced: a send is one WR */
 	_Atomic bool want_link;	/* which track the next send should be on, */
 	_Atomic uint8_t held;	/* if nobody wants it on TCP: SHUNT_HELD_… of mock.h */
-	_Atomic uint8_t unpassed;	/* P: announced switches the receiver has not passed (0, 1, 2) */
 	_Atomic bool starved;	/* a send found no room: the next credit is an edge (EPOLLOUT) */
 	_Atomic bool stuck_asked;	/* the peer has been asked whether it has read something meanwhile */
 	_Atomic uint64_t
-		stuck_since; /* that, or `halted`, for longer than the program may be willing to wait: user_timeout.h */
+		stuck_since; /* that, or HALTED, for longer than the program may be willing to wait: user_timeout.h */
 	uint64_t offset;	/* of the next byte: sent by TCP, or placed or staged for the link */
 	struct shunt_peer_ring ring;
 	struct shunt_overflow overflow;
 	_Atomic uint32_t refusals;	/* grows with each send that may have to be tried again: then an edge (EPOLLOUT) is due */
 	_Atomic uint64_t announced;	/* UPGRADEs and HANDBACKs */
 	struct shunt_backlog backlog;
-	_Atomic bool halted;	/* the QP is dead: what the peer has is not known yet (failover.c) */
 	struct shunt_proof_shown proof;
 	struct shunt_hearing hearing;
-	bool kernels;		/* retired: what TCP has carried since, `offset` does not count */
 	struct shunt_deferred_fin fin_later;
 	struct shunt_send_buffer stage;	/* bytes accepted from the program that could not be posted at once */
 	struct shunt_zero_copy *_Atomic pin;	/* the program's buffer that is registered, see zero_copy.h; NULL none */
@@ -273,8 +271,6 @@ struct shunt_tx {	/* tx.lock, except P */
 	uint64_t flip_at;	/* torture: change tracks here */
 	_Atomic uint64_t upgrade_at;	/* stream offset of the last announced UPGRADE */
 	_Atomic uint64_t handback_at;	/* and HANDBACK */
-	_Atomic bool handed;	/* lane.lock: the last HANDBACK has been given to the QP */
-	_Atomic bool wants_handed;	/* a send waits for that */
 	_Atomic uint64_t fin;	/* value of FIN */
 	_Atomic uint64_t left_at;	/* P: the peer has closed, and the link had brought more than it has read, which is up to here; SHUNT_NEVER */
 	struct shunt_bytes bytes;

@@ -61,7 +61,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&stream->released, false);
 	set(&stream->queue.work, 0);
 
-	set(&tx->track, SHUNT_TCP);
+	shunt_heading_turn(&tx->heading, SHUNT_HEADING_BEGINS);
 	tx->quick = false;
 	set(&tx->ring.grow_asked, false);
 	set(&tx->announced, 0);
@@ -69,17 +69,14 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&tx->upgrade_at, 0);
 	set(&tx->handback_at, 0);	/* of another stream that had this memory: a failover asks what came before it */
 	tx->backlog.fin = false;
-	tx->kernels = false;
 	set(&tx->fin_later.due, false);
 	set(&tx->fin_later.fd, -1);
 	tx->fin_later.wr = 0;
-	set(&tx->halted, false);
 	set(&tx->pin, NULL);
 	set(&tx->pinned_wr, 0);
 	set(&tx->ring.old_bytes, 0);
 	set(&tx->want_link, false);
 	set(&tx->held, 0);
-	set(&tx->unpassed, 0);
 	set(&tx->starved, false);
 	set(&tx->stuck_since, 0);
 	set(&tx->gather.waits, false);

@@ -169,7 +169,7 @@ void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_trace_count(book, SHUNT_TRACE_CHOSEN, pendings->chosen);
 	shunt_trace_count(book, SHUNT_TRACE_ANSWERS, pendings->answers != 0);
 	shunt_trace_count(book, SHUNT_TRACE_LOST, pendings->lost);
-	if (stream->tx.track != SHUNT_LINK)
+	if (!shunt_heading_on_link(&stream->tx.heading))
 		shunt_trace_count(book, SHUNT_TRACE_ABANDONED, shunt_pendings_drop(pendings));
 	else if (!pendings->lost && shunt_pendings_any(pendings))
 		shunt_pendings_accept(pendings, shunt_now(engine));

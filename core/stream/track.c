@@ -45,9 +45,8 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 	shunt_assert_held(&stream->tx.lock);
 	if (track == SHUNT_TCP && shunt_overflow_to_tcp(stream, stream->fd))
 		return;
-	atomic_fetch_add(&tx->unpassed, 1);
+	shunt_heading_turn(&tx->heading, track == SHUNT_LINK ? SHUNT_HEADING_UPGRADES : SHUNT_HEADING_HANDS_BACK);
 	tx->announced++;
-	tx->track = track;
 	if (track == SHUNT_LINK) {
 		shunt_overflow_begin(tx);
 		atomic_store(&tx->upgrade_at, tx->offset);
@@ -63,7 +62,6 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		acknowledge_at_once(engine, stream->fd);
 	} else {
 		atomic_store(&tx->handback_at, tx->offset);
-		atomic_store(&tx->handed, false);
 		atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
 		SHUNT_PROBE3(handback, atomic_load(&stream->fd), tx->offset,
 			     shunt_left_text(stream->why.left));
@@ -97,8 +95,8 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 		return;
 	if (tx->flip_at == SHUNT_NEVER && atomic_load(&tx->want_link))
 		next_flip(engine, tx);
-	if (tx->offset >= tx->flip_at && !atomic_load(&tx->unpassed)) {
-		atomic_store(&tx->want_link, tx->track == SHUNT_TCP);
+	if (tx->offset >= tx->flip_at && !shunt_heading_unpassed(&tx->heading)) {
+		atomic_store(&tx->want_link, !shunt_heading_on_link(&tx->heading));
 		next_flip(engine, tx);
 	}
 	/* The peer's wish for TCP stands, also when it proves itself afterwards. */
@@ -107,25 +105,25 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 				 shunt_proof_is_complete(stream) ?
 			 SHUNT_LINK :
 			 SHUNT_TCP;
-	if (wanted != tx->track && !atomic_load(&tx->unpassed) && !atomic_load(&stream->released) &&
+	if ((wanted == SHUNT_LINK) != shunt_heading_on_link(&tx->heading) && !shunt_heading_unpassed(&tx->heading) && !atomic_load(&stream->released) &&
 	    !tx->backlog.bytes) {
 		if (wanted == SHUNT_TCP)
 			shunt_left_choose(engine, stream);
 		turn(engine, stream, wanted);
 	}
-	tx->quick = tx->track == SHUNT_LINK && tx->flip_at == SHUNT_NEVER && wanted == SHUNT_LINK;
+	tx->quick = shunt_heading_on_link(&tx->heading) && tx->flip_at == SHUNT_NEVER && wanted == SHUNT_LINK;
 }
 
 void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	uint8_t before = tx->track;
+	bool before = shunt_heading_on_link(&tx->heading);
 
 	shunt_assert_held(&stream->tx.lock);
 	tx->quick = false;
-	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING && !atomic_load(&tx->halted))
+	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING && !shunt_heading_halted(&tx->heading))
 		shunt_track_choose(engine, stream);
-	if (tx->track != before)
+	if (shunt_heading_on_link(&tx->heading) != before)
 		shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* a waiter for room waits on the other track */
 	shunt_service_paces(engine);	/* another track may be wanted, even if this one is the same */
 }

@@ -143,7 +143,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 		if (atomic_load_explicit(&tx->gather.waits, memory_order_relaxed))
 			shunt_lane_push(stream->lane, stream);
 
-		if (atomic_load(&tx->unpassed) && shunt_stream_tcp_closed(stream)) {
+		if (shunt_heading_unpassed(&tx->heading) && shunt_stream_tcp_closed(stream)) {
 			/* Bytes before the error are reported first; the kernel keeps the error for the next call. */
 			error = taken || done ? -EPIPE : reset_before(stream);
 			break;
@@ -215,7 +215,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 			return unsent;
 	}
 
-	if (__builtin_expect(atomic_load(&tx->unpassed), 0) && !shunt_lane_handed_over(stream->lane, stream))
+	if (__builtin_expect(shunt_heading_unpassed(&tx->heading), 0) && !shunt_lane_handed_over(stream->lane, stream))
 		return -EAGAIN;
 
 	/* The rest is sent by the next turn of the caller's loop. */
@@ -237,10 +237,10 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 
 void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	if (stream->tx.track == SHUNT_TCP)
+	if (!shunt_heading_on_link(&stream->tx.heading))
 		return;
 	shunt_reset_unread_answer(engine, fd, stream);
-	stream->tx.track = SHUNT_TCP;
+	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_LEAVES);
 	stream->tx.quick = false;
 	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 }
@@ -293,7 +293,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
 			return -EPIPE;
 		/* The peer may want what the link carried sent again first. */
-		if (__builtin_expect(atomic_load(&tx->halted), 0))
+		if (__builtin_expect(shunt_heading_halted(&tx->heading), 0))
 			return wait_for_peer(stream);
 		if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
 			return -EAGAIN;
@@ -302,13 +302,13 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		    tx->flip_at > tx->offset)
 			bytes = tx->flip_at - tx->offset;
 	}
-	if (tx->track == SHUNT_LINK)
+	if (shunt_heading_on_link(&tx->heading))
 		listen_now_and_then(engine, tx);
 	if (__builtin_expect(shunt_end_has(&stream->end, SHUNT_END_BROKEN), 0))
 		return dead_error(stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))
 		shunt_tx_leave_link(engine, fd, stream);
-	if (tx->track == SHUNT_LINK)
+	if (shunt_heading_on_link(&tx->heading))
 		return send_link(engine, stream, from, bytes, done, flags);
 	return send_tcp(engine, fd, stream, from, bytes, flags);
 }
@@ -430,7 +430,7 @@ static ssize_t send_nothing(struct shunt_engine *engine, int fd, struct shunt_st
 		return -EPIPE;
 	if (shunt_end_has(&stream->end, SHUNT_END_BROKEN))
 		return dead_error(stream);
-	if (tx->track == SHUNT_LINK && !atomic_load(&stream->released))
+	if (shunt_heading_on_link(&tx->heading) && !atomic_load(&stream->released))
 		return 0;
 	return kernel_send(engine, fd, NULL, 0, flags | MSG_DONTWAIT);
 }
@@ -489,7 +489,7 @@ void shunt_stream_corked(struct shunt_stream *stream, bool on)
 void shunt_stream_push(struct shunt_stream *stream)
 {
 	shunt_assert_held(&stream->tx.lock);
-	if (atomic_load(&stream->tx.gather.waits) && stream->tx.track == SHUNT_LINK &&
+	if (atomic_load(&stream->tx.gather.waits) && shunt_heading_on_link(&stream->tx.heading) &&
 	    atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_lane_push(stream->lane, stream);
 }
@@ -502,7 +502,7 @@ int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *
 	shunt_lock_take(&tx->lock);
 	engine->sys->ioctl(fd, SIOCOUTQ, &tcp);
 	tcp -= shunt_proof_unsent(tx, tcp);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && tx->track == SHUNT_LINK)
+	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&tx->heading))
 		tcp += shunt_narrow_int(tx->offset - atomic_load(&tx->posted));
 	if (tx->backlog.bytes && tx->backlog.bytes != tx->proof.nonce)
 		tcp += shunt_narrow_int(tx->backlog.size - tx->backlog.done);

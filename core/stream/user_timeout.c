@@ -31,7 +31,7 @@ void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late)
 void shunt_user_timeout_changed(struct shunt_stream *stream)
 {
 	atomic_store(&stream->options.user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
-	if (atomic_load(&stream->tx.starved) || atomic_load(&stream->tx.halted))
+	if (atomic_load(&stream->tx.starved) || shunt_heading_halted(&stream->tx.heading))
 		shunt_user_timeout_note(stream, 0);
 	if (atomic_load(&stream->tx.stuck_since))
 		due(stream->engine);
@@ -73,8 +73,8 @@ static bool is_stuck(struct shunt_stream *stream)
 
 	return atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
 	       !shunt_end_has(&stream->end, SHUNT_END_BROKEN) &&
-	       (atomic_load(&tx->halted) ||
-		(tx->track == SHUNT_LINK && (atomic_load(&tx->starved) || shunt_tx_rest(tx))));
+	       (shunt_heading_halted(&tx->heading) ||
+		(shunt_heading_on_link(&tx->heading) && (atomic_load(&tx->starved) || shunt_tx_rest(tx))));
 }
 
 /* tx.lock held. */
@@ -95,7 +95,7 @@ static uint32_t patience_of(struct shunt_engine *engine, struct shunt_stream *st
 static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_loss_end(engine, stream, ETIMEDOUT);
-	atomic_store(&stream->tx.halted, false);
+	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_EXPIRES);
 	if (atomic_load(&stream->link->state) == SHUNT_LINK_UP)
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
 }
@@ -109,7 +109,7 @@ static bool is_over(struct shunt_engine *engine, struct shunt_stream *stream)
 
 	if (!patience || shunt_now(engine) - atomic_load(&tx->stuck_since) < time_of(stream, patience))
 		return false;
-	if (atomic_load(&tx->halted) || atomic_exchange(&tx->stuck_asked, true))
+	if (shunt_heading_halted(&tx->heading) || atomic_exchange(&tx->stuck_asked, true))
 		return true;
 	shunt_link_send(stream->link, &message, NULL, 0);
 	return false;

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/stream/heading.h"
+#ifdef SHUNT_LOCK_CHECKS
+#include <stdio.h>
+#include <stdlib.h>
+#endif
+
+#define UNPASSED SHUNT_HEADING_UNPASSED_MASK
+#define HALF (SHUNT_HEADING_UNPOSTED | SHUNT_HEADING_AWAITED)	/* of a HANDBACK */
+
+static bool is_possible(uint32_t word, enum shunt_heading_event event)
+{
+	bool both = (word & UNPASSED) == 2 * SHUNT_HEADING_UNPASSED;
+
+	switch (event) {
+	case SHUNT_HEADING_UPGRADES:
+		return !(word & (SHUNT_HEADING_LINK | UNPASSED | SHUNT_HEADING_HALTED | SHUNT_HEADING_KERNELS));
+	case SHUNT_HEADING_HANDS_BACK:
+	case SHUNT_HEADING_ANNOUNCES:
+		return word & SHUNT_HEADING_LINK && !both && !(word & SHUNT_HEADING_HALTED);
+	case SHUNT_HEADING_WITHDRAWS:
+	case SHUNT_HEADING_IS_PASSED:
+		return word & UNPASSED;
+	case SHUNT_HEADING_RETIRES:
+		return !(word & SHUNT_HEADING_LINK);
+	default:
+		return true;
+	}
+}
+
+uint32_t shunt_heading_after(uint32_t word, enum shunt_heading_event event)
+{
+	if (!is_possible(word, event))
+		return SHUNT_HEADING_WRONG;
+	switch (event) {
+	case SHUNT_HEADING_BEGINS:
+		return 0;
+	case SHUNT_HEADING_UPGRADES:
+		return (word & ~(uint32_t)HALF) | SHUNT_HEADING_LINK | SHUNT_HEADING_UNPASSED;
+	case SHUNT_HEADING_HANDS_BACK:
+		return ((word & ~(uint32_t)(SHUNT_HEADING_LINK | HALF)) + SHUNT_HEADING_UNPASSED) | SHUNT_HEADING_UNPOSTED;
+	case SHUNT_HEADING_IS_POSTED:
+		return word & ~(uint32_t)HALF;
+	case SHUNT_HEADING_IS_AWAITED:
+		return word & SHUNT_HEADING_UNPOSTED ? word | SHUNT_HEADING_AWAITED : word;
+	case SHUNT_HEADING_ANNOUNCES:
+		return word + SHUNT_HEADING_UNPASSED;
+	case SHUNT_HEADING_WITHDRAWS:
+	case SHUNT_HEADING_IS_PASSED:
+		return word - SHUNT_HEADING_UNPASSED;
+	case SHUNT_HEADING_LEAVES:
+		return word & ~(uint32_t)(SHUNT_HEADING_LINK | HALF);
+	case SHUNT_HEADING_FAILS:
+		return word | SHUNT_HEADING_HALTED;
+	case SHUNT_HEADING_EXPIRES:
+		return word & ~(uint32_t)SHUNT_HEADING_HALTED;
+	case SHUNT_HEADING_SETTLES:
+		return word & SHUNT_HEADING_KERNELS;
+	case SHUNT_HEADING_RETIRES:
+		return word | SHUNT_HEADING_KERNELS;
+	case SHUNT_HEADING_EVENTS:
+		break;
+	}
+	return SHUNT_HEADING_WRONG;
+}
+
+/* A release build goes on in the state that it knows. */
+static void refuse(uint32_t word, enum shunt_heading_event event)
+{
+#ifdef SHUNT_LOCK_CHECKS
+	fprintf(stderr, "shunt: event %d cannot come to a sender in state %#x (core/stream/heading.h)\n", event, word);
+	abort();
+#else
+	(void)word;
+	(void)event;
+#endif
+}
+
+uint32_t shunt_heading_turn(struct shunt_heading *heading, enum shunt_heading_event event)
+{
+	uint32_t word = atomic_load(&heading->word), after;
+
+	do {
+		after = shunt_heading_after(word, event);
+		if (after == SHUNT_HEADING_WRONG) {
+			refuse(word, event);
+			return word;
+		}
+	} while (!atomic_compare_exchange_weak(&heading->word, &word, after));
+	return word;
+}
