@@ -3,13 +3,13 @@
  * Where a direction is heading, as its sender has it: the track that the next byte takes, and the switches that the
  * reader is still to hear of or to pass.
  *
- *	          UPGRADE                 HANDBACK
- *	TCP ────────────────▶ LINK ─────────────────▶ TCP     each one switch that the reader is still to pass: PASSED
- *	                        │ FAILED                 │
- *	                        ▼                        ▼
- *	            HALTED: the reader's place is not known ── SETTLED ──▶ TCP
+ *	         UPGRADES                HANDS_BACK
+ *	TCP ────────────────▶ LINK ─────────────────▶ TCP     each is a switch, which the reader passes later
+ *	                        │ FAILS                │
+ *	                        ▼                      ▼
+ *	            HALTED: the reader's place is not known ── SETTLES ──▶ TCP
  *
- * All of it is one word, and shunt_heading_turn() is its only writer. tx.lock, except PASSED (group.lock) and POSTED
+ * All of it is one word, and shunt_heading_turn() is its only writer. tx.lock, except IS_PASSED (group.lock) and IS_POSTED
  * (lane.lock). tests/unit/heading_test.c has the table of states and events.
  */
 #ifndef SHUNT_CORE_STREAM_HEADING_H
