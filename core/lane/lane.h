@@ -151,11 +151,11 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream,
 			 struct shunt_iov *from, size_t bytes) SHUNT_REQUIRES(stream->tx.lock);
 /*
  * Takes bytes that are posted later, until the stage holds `most`; should the link die before, the peer
- * learns of them. `apart`: see shunt_send_buffer_take(). tx.lock held. Returns how many.
+ * learns of them. `apart`: see shunt_send_buffer_take(). Returns how many.
  */
 size_t shunt_lane_accept(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
 			 uint64_t most, bool apart) SHUNT_REQUIRES(stream->tx.lock);
-/* Posts what was gathered. tx.lock held. */
+/* Posts what was gathered. */
 void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);
 

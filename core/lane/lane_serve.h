@@ -11,7 +11,7 @@
 
 /* Queues work for the stream and serves the lane unless somebody is. Any stream lock may be held. */
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
-/* Serves what is queued; lane.lock held. */
+/* Serves what is queued. */
 void shunt_lane_serve(struct shunt_lane *lane) SHUNT_REQUIRES(lane->lock);
 /* Serves what is queued, unless somebody is. */
 void shunt_lane_kick(struct shunt_lane *lane);
@@ -19,7 +19,7 @@ void shunt_lane_kick(struct shunt_lane *lane);
 bool shunt_lane_stalled(struct shunt_lane *lane);
 /*
  * The peer offered another ring: what comes behind the bytes that were posted goes there. As soon
- * as it has RING_FROM, the peer may make another offer. lane.lock held.
+ * as it has RING_FROM, the peer may make another offer.
  */
 void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 	SHUNT_REQUIRES(lane->lock);

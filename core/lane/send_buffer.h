@@ -19,18 +19,18 @@
 void shunt_send_buffer_begin(struct shunt_stream *stream);
 /* False: there is no memory for one. */
 bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart);
-/* It holds `bytes`, or as much as it ever will. tx.lock held. */
+/* It holds `bytes`, or as much as it ever will. */
 bool shunt_send_buffer_is_wide(struct shunt_stream *stream, uint64_t bytes)
 	SHUNT_REQUIRES(stream->tx.lock);
 /*
  * Makes the stage hold at least `bytes`, or as many as there is memory for; tx.overflow.most follows that. 0; -ENOMEM: no
- * memory; -EBUSY: the device still needs bytes of the former one. tx.lock and lane.lock held.
+ * memory; -EBUSY: the device still needs bytes of the former one.
  */
 int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
 	SHUNT_REQUIRES(stream->tx.lock);
 /* shunt_send_buffer_widen() would not say -EBUSY. Any thread. */
 bool shunt_send_buffer_may_widen(const struct shunt_stream *stream);
-/* Gives a widened buffer back when it is empty, and quiet. True: it may be later. tx.lock held. */
+/* Gives a widened buffer back when it is empty, and quiet. True: it may be later. */
 bool shunt_send_buffer_narrow(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
 /*
  * Takes up to `bytes` of `from` into the buffer, behind tx.offset, until that holds `most`.
@@ -46,7 +46,7 @@ void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number, uint64
 uint64_t shunt_send_buffer_arrived(struct shunt_stream *stream);
 /* Bytes up to `offset` have been posted. */
 void shunt_send_buffer_posted(struct shunt_send_buffer *stage, uint64_t offset);
-/* Copies the stream's bytes [from, to), which were posted or staged. False: they may have been overwritten. tx.lock held. */
+/* Copies the stream's bytes [from, to), which were posted or staged. False: they may have been overwritten. */
 bool shunt_send_buffer_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 	SHUNT_REQUIRES(stream->tx.lock);
 /* The stream leaves its link: nothing is fetched any more. */

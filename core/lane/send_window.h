@@ -51,9 +51,9 @@ void shunt_send_window_mark(struct shunt_stream *stream, uint64_t number, uint64
 uint64_t shunt_send_window_arrived(const struct shunt_stream *stream);
 /* Bytes that may be in the stage. Any thread. */
 uint32_t shunt_send_window(const struct shunt_stream *stream);
-/* A send has found it full, though the ring has room. True: it has grown. tx.lock held. */
+/* A send has found it full, though the ring has room. True: it has grown. */
 bool shunt_send_window_full(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
-/* Nothing has been sent for engine.ring_quiet, or the window never grew. tx.lock held. */
+/* Nothing has been sent for engine.ring_quiet, or the window never grew. */
 bool shunt_send_window_is_quiet(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
 
 #endif

@@ -54,14 +54,14 @@ static inline bool shunt_overflow_is_open(const struct shunt_tx *tx)
 bool shunt_overflow_is_kept(const struct shunt_stream *stream);
 /* There is room worth telling a sender of. Any thread. */
 bool shunt_overflow_has_room(struct shunt_stream *stream);
-/* Takes up to `bytes` of `from`, as far as there is room. tx.lock held. Returns how many. */
+/* Takes up to `bytes` of `from`, as far as there is room. Returns how many. */
 size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes)
 	SHUNT_REQUIRES(stream->tx.lock);
 /* The program has set SO_SNDBUF or TCP_NOTSENT_LOWAT. */
 void shunt_overflow_changed(struct shunt_stream *stream);
 /*
  * Hands the direction back to TCP at the first byte that has no room, if there is one; `fd` is the
- * kernel's socket. tx.lock held. False: nothing was done.
+ * kernel's socket. False: nothing was done.
  */
 bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd) SHUNT_REQUIRES(stream->tx.lock);
 /*

@@ -33,7 +33,7 @@ void shunt_proof_agree(struct shunt_link *link, struct shunt_stream *stream,
 
 /* NONCE has come. Service thread. */
 void shunt_proof_place(struct shunt_link *link, struct shunt_stream *stream, uint64_t at);
-/* The reader stands where the nonce may be: takes it out if it is there. rx.lock held. */
+/* The reader stands where the nonce may be: takes it out if it is there. */
 void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->rx.lock);
 /* Something has come on TCP, perhaps the nonce. Service thread, or its waiter. */
@@ -52,13 +52,13 @@ void shunt_proof_end_waiting(struct shunt_engine *engine);
 
 /* --- the sender --- */
 
-/* The peer has attached the stream: the acceptor says where its nonce will stand. tx.lock held. */
+/* The peer has attached the stream: the acceptor says where its nonce will stand. */
 void shunt_proof_say(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
 /* EXPECT has come. Service thread. */
 void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream);
 /* PROVEN has come. Service thread. */
 void shunt_proof_shown(struct shunt_link *link, struct shunt_stream *stream);
-/* A nonce that has not been written will not be: the stream stays on TCP. tx.lock held. */
+/* A nonce that has not been written will not be: the stream stays on TCP. */
 void shunt_proof_withdraw(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
 
 /* --- both --- */

@@ -21,7 +21,7 @@ void shunt_rings_offer_small(struct shunt_engine *engine, struct shunt_stream *s
 void shunt_rings_shrink(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *place);
 /* tx.lock held: uses the ring that was offered. False: not now, try again. */
 bool shunt_rings_change(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
-/* The reader stands where the sender has begun with the ring that was offered. rx.lock held. */
+/* The reader stands where the sender has begun with the ring that was offered. */
 void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->rx.lock);
 

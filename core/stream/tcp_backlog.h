@@ -13,10 +13,10 @@
 #include "core/service.h"
 #include "core/stream/stream.h"
 
-/* tx.backlog.bytes will be written, even if the program closes the stream. tx.lock held. */
+/* tx.backlog.bytes will be written, even if the program closes the stream. */
 void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);
-/* All of it has been written, by whoever came first. tx.lock held. */
+/* All of it has been written, by whoever came first. */
 void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);
 /* There is room, or something has come to a closed stream, whose `source` this is: see loop.h. */

@@ -14,7 +14,7 @@
 /* tx.lock held: changes tracks if it is wanted and possible now. */
 void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);
-/* The same where the program may be sending nothing, because tx.held has changed. tx.lock held. */
+/* The same where the program may be sending nothing, because tx.held has changed. */
 void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);
 /* rx.lock held: passes announced switches and ring changes that are due. */
