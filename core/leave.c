@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/leave.h"
+#include "core/stream/again.h"
+#include "core/stream/decision.h"
+#include "core/stream/deferred_fin.h"
+#include "core/stream/loss.h"
 #include "core/admin/stats.h"
 #include "core/fd/own_fds.h"
 #include "core/peer/listen.h"
@@ -178,13 +182,46 @@ static bool owes(struct shunt_stream *stream, void *unused)
 	return stream->tx.backlog.awaited;
 }
 
+/* What it owes to TCP will not be written: the connection is reset. */
+static void stream_give_up(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	bool awaited;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	awaited = stream->tx.backlog.awaited;
+	if (awaited) {
+		shunt_decision_say(SHUNT_LOG_WARN, stream,
+				   "it is reset: its peer takes no bytes");
+		if (atomic_load(&stream->state) == SHUNT_LINKED)
+			shunt_loss_end(engine, stream, 0);
+		else
+			shunt_streams_reset_tcp(engine, stream->tx.backlog.fd);
+		shunt_loop_remove(&engine->loop, stream->tx.backlog.fd);
+		shunt_tcp_backlog_paid(engine, stream);
+		shunt_own_fds_close(engine, stream->tx.backlog.fd);
+		stream->tx.backlog.fd = -1;
+		stream->tx.backlog.awaited = stream->tx.backlog.fin = false;
+		shunt_again_free(&stream->tx);
+		shunt_deferred_fin_written(stream);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (!awaited)
+		return;
+	atomic_fetch_sub(&engine->service->resends, 1);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP);
+	shunt_streams_unhold(stream);
+}
+
 static void give_up_owing(struct shunt_engine *engine)
 {
 	struct shunt_sweep sweep = { .wants = owes };
 	struct shunt_stream *stream;
 
 	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
-		shunt_tcp_backlog_give_up(stream);
+		stream_give_up(stream);
 }
 
 /* If all that the link has brought is read, the kernel has the rest. Otherwise it stays ours. */

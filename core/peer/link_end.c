@@ -38,7 +38,7 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 		shunt_loss_detach(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	shunt_deferred_fin_dead(stream);
+	shunt_loss_closed(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (!shunt_zero_copy_fetched(stream))

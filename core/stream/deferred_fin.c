@@ -3,9 +3,16 @@
 #include "core/fd/own_fds.h"
 #include <sys/socket.h>
 #include "core/engine.h"
-#include "core/stream/loss.h"
-#include "core/stream/proof.h"
+#include "core/service.h"
 #include "core/stream/tcp_backlog.h"
+
+#define LATER 10000000ull	/* ns until there may be a descriptor to say an end with */
+
+/* An end is to be said, but there is no descriptor for it: in a while. */
+static void look_later(struct shunt_engine *engine)
+{
+	shunt_loop_remind(&engine->loop, &engine->service->tasks.prove, shunt_now(engine) + LATER);
+}
 
 /* Our descriptor for the kernel's end. The program can still close its own. */
 static void take_copy(struct shunt_stream *stream, int fd)
@@ -53,7 +60,7 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 	}
 	atomic_store(&tx->fin_later.due, true);
 	if (tx->fin_later.fd < 0)
-		shunt_proof_later(stream->engine);
+		look_later(stream->engine);
 	return true;
 }
 
@@ -65,16 +72,11 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 	if (atomic_load(&tx->fin_later.due) && tx->fin_later.fd < 0 && stream->fd >= 0) {
 		take_copy(stream, stream->fd);
 		if (tx->fin_later.fd < 0)
-			shunt_proof_later(stream->engine);
+			look_later(stream->engine);
 		else
 			shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 	}
 	shunt_lock_leave(&tx->lock);
-}
-
-int shunt_deferred_fin_fd(const struct shunt_stream *stream)
-{
-	return stream->fd >= 0 ? stream->fd : stream->tx.fin_later.fd;
 }
 
 bool shunt_deferred_fin_look(struct shunt_stream *stream)
@@ -88,12 +90,6 @@ bool shunt_deferred_fin_look(struct shunt_stream *stream)
 		return true;
 	end(stream, tx->fin_later.fd);
 	return false;
-}
-
-void shunt_deferred_fin_written(struct shunt_stream *stream)
-{
-	if (atomic_load(&stream->tx.fin_later.due))
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 }
 
 void shunt_deferred_fin_resume(struct shunt_stream *stream)
@@ -119,9 +115,3 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 	shunt_tcp_backlog_await(stream->engine, stream);
 }
 
-void shunt_deferred_fin_dead(struct shunt_stream *stream)
-{
-	if (atomic_load(&stream->tx.fin_later.due) && shunt_loss_of_ours(stream))
-		shunt_streams_reset_tcp(stream->engine, shunt_deferred_fin_fd(stream));
-	shunt_deferred_fin_resume(stream);
-}

@@ -7,6 +7,7 @@
 #ifndef SHUNT_CORE_STREAM_DEFERRED_FIN_H
 #define SHUNT_CORE_STREAM_DEFERRED_FIN_H
 
+#include "core/lane/lane_serve.h"
 #include "core/stream/stream.h"
 
 /*
@@ -16,15 +17,21 @@
 bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing);
 /* There may be one now. */
 void shunt_deferred_fin_again(struct shunt_stream *stream);
-/* The kernel's socket, which the program may have closed; -1: it is gone. tx.lock held. */
-int shunt_deferred_fin_fd(const struct shunt_stream *stream);
 /* FIN may have arrived. lane.lock held. True: not yet. */
 bool shunt_deferred_fin_look(struct shunt_stream *stream);
-/* TCP's backlog has been written, for which the end had to wait, too. tx.lock held. */
-void shunt_deferred_fin_written(struct shunt_stream *stream);
 /* The link brings nothing more: what TCP has to carry instead, then the end. Both locks held. */
 void shunt_deferred_fin_resume(struct shunt_stream *stream);
-/* The link is dead: the same, and a reset if something can no longer be sent again. Both locks held. */
-void shunt_deferred_fin_dead(struct shunt_stream *stream);
+/* The kernel's socket, which the program may have closed; -1: it is gone. tx.lock held. */
+static inline int shunt_deferred_fin_fd(const struct shunt_stream *stream)
+{
+	return stream->fd >= 0 ? stream->fd : stream->tx.fin_later.fd;
+}
+
+/* TCP's backlog has been written, for which the end had to wait, too. tx.lock held. */
+static inline void shunt_deferred_fin_written(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->tx.fin_later.due))
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
+}
 
 #endif

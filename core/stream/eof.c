@@ -1,20 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include <netinet/in.h>
 #include <stddef.h>
-#include <linux/tcp.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
 #include "core/stream/eof.h"
-
-bool shunt_stream_tcp_closed(struct shunt_stream *stream)
-{
-	struct tcp_info info = { 0 };
-	socklen_t length = sizeof(info);
-
-	return !stream->engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length) &&
-	       info.tcpi_state == 7 /* TCP_CLOSE */;
-}
 
 /* The link has told of the end, and TCP was to bring bytes before it, which are not there. */
 static bool is_cut(struct shunt_stream *stream)

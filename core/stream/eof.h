@@ -19,8 +19,6 @@ bool shunt_eof_counts(struct shunt_stream *stream);
 /* It is: what the program is told. 0, or -ECONNRESET where bytes are missing. */
 ssize_t shunt_eof_of_tcp(struct shunt_stream *stream, int fd);
 
-/* The kernel's connection is over, in order or by a reset. */
-bool shunt_stream_tcp_closed(struct shunt_stream *stream);
 /* A reset's error, 0 when it has been reported. */
 int shunt_stream_pop_error(struct shunt_stream *stream);
 /* The kernel says an error once, and has said it to us instead of the program. */

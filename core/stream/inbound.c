@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/lane/roster.h"
+#include "core/stream/credit.h"
 #include "core/stream/proof.h"
 #include "core/stream/reset_unread.h"
 #include "core/stream/settle.h"
@@ -125,30 +126,6 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 	return NULL;
 }
 
-/* Bytes of the stage may have room in the ring now. */
-static void go_on(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	if (__builtin_expect(shunt_tx_rest(&stream->tx), 0)) {
-		atomic_store(&stream->tx.stuck_since, 0);
-		shunt_roster_kick(engine, stream->lane);
-	}
-}
-
-const char *shunt_inbound_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
-{
-	struct shunt_tx *tx = &stream->tx;
-
-	if (upto > atomic_load_explicit(&tx->exposed, memory_order_acquire))
-		return "credit for bytes that were not sent";
-	if (upto <= atomic_load_explicit(&tx->ring.consumed, memory_order_relaxed))
-		return NULL;	/* an earlier word that was overwritten before we looked */
-	atomic_store(&tx->ring.consumed, upto);
-	go_on(engine, stream);
-	if (shunt_tx_unstarve(tx))
-		shunt_group_notify(engine, stream, EPOLLOUT);
-	return NULL;
-}
-
 static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -184,7 +161,7 @@ void shunt_inbound_reset(struct shunt_engine *engine, struct shunt_stream *strea
 		return;	/* the kernel says it, too */
 	shunt_end_learn(&stream->end, SHUNT_LEARN_RESET,
 			shunt_end_at(&stream->end) == SHUNT_NEVER ? ECONNRESET : EPIPE);
-	go_on(engine, stream);
+	shunt_credit_go_on(engine, stream);
 	shunt_group_notify(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 }
 
@@ -195,7 +172,7 @@ static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *str
 	if (atomic_load(&stream->tx.ring.offer) && !atomic_load(&stream->tx.ring.turning))
 		return "a second ring before the first was used";
 	atomic_store(&stream->tx.ring.offer, offer);
-	go_on(engine, stream);
+	shunt_credit_go_on(engine, stream);
 	shunt_tx_unstarve(&stream->tx);
 	shunt_group_notify(engine, stream, EPOLLOUT);
 	return NULL;
@@ -263,7 +240,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		return "an offset that no stream has";
 	switch (type) {
 	case SHUNT_IMM_CREDIT:
-		return shunt_inbound_credit(engine, stream, value);
+		return shunt_credit_heard(engine, stream, value);
 	case SHUNT_IMM_UPGRADE:
 		return on_upgrade(engine, stream, value);
 	case SHUNT_IMM_HANDBACK:
@@ -291,7 +268,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
 			shunt_roster_kick(engine, stream->lane);
 		}
-		go_on(engine, stream);
+		shunt_credit_go_on(engine, stream);
 		/* Behind a reset all has been told. */
 		shunt_group_notify(
 			engine, stream,

@@ -20,7 +20,4 @@ void shunt_inbound_late(struct shunt_engine *engine, const struct ibv_wc *wc, ui
 			int count);
 /* The peer's end is gone. group.lock held. */
 void shunt_inbound_reset(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The peer's reader has come so far. NULL, or what is wrong with that. group.lock held. */
-const char *shunt_inbound_credit(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto);
-
 #endif

@@ -5,7 +5,7 @@
 #include <sys/ioctl.h>
 #include "core/engine.h"
 #include "core/stream/deferred_fin.h"
-#include "core/stream/inbound.h"
+#include "core/stream/credit.h"
 #include "core/stream/loss.h"
 #include "core/stream/proof.h"
 #include "core/stream/track.h"
@@ -33,7 +33,7 @@ void shunt_loss_look(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
 		return;
 	shunt_lock_take(&engine->group.lock);
-	wrong = shunt_inbound_credit(engine, stream, read);
+	wrong = shunt_credit_heard(engine, stream, read);
 	shunt_lock_leave(&engine->group.lock);
 	if (wrong)
 		shunt_link_distrust(stream->link, wrong);
@@ -156,4 +156,11 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
+}
+
+void shunt_loss_closed(struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->tx.fin_later.due) && shunt_loss_of_ours(stream))
+		shunt_streams_reset_tcp(stream->engine, shunt_deferred_fin_fd(stream));
+	shunt_deferred_fin_resume(stream);
 }

@@ -22,5 +22,7 @@ bool shunt_loss_of_theirs(struct shunt_stream *stream);
 void shunt_loss_tell(struct shunt_stream *stream);
 /* Bytes are lost: `error` for the program (0: as a reset), and TCP does not go on behind the hole. Both locks held. */
 void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, int error);
+/* The same of a stream that the program has closed: what TCP has to carry, then the end, or a reset. Both locks held. */
+void shunt_loss_closed(struct shunt_stream *stream);
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/overflow.h"
 #include "core/fd/own_fds.h"
-#include "core/stream/retire.h"
 #include "core/stream/wait.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -86,14 +85,6 @@ static uint64_t most_of(struct shunt_stream *stream)
 }
 
 /* --- when --- */
-
-void shunt_overflow_begin(struct shunt_tx *tx)
-{
-	atomic_store_explicit(&tx->overflow.open_at, SHUNT_NEVER, memory_order_release);
-	atomic_store_explicit(&tx->overflow.promised, false, memory_order_release);
-	atomic_store_explicit(&tx->overflow.waits_since, 0, memory_order_release);
-	atomic_store_explicit(&tx->overflow.most, 0, memory_order_release);
-}
 
 void shunt_overflow_open(struct shunt_tx *tx)
 {
@@ -291,7 +282,7 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 		return false;
 	atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
 	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
-	if (shunt_retire_resend(engine, fd, stream) == -EAGAIN)
+	if (shunt_tcp_backlog_write(engine, fd, stream) == -EAGAIN)
 		shunt_tcp_backlog_await(engine, stream);
 	return true;
 }

@@ -21,14 +21,21 @@
 
 struct shunt_task;
 
-/* The direction begins on the link. */
-void shunt_overflow_begin(struct shunt_tx *tx);
 /*
  * A sender has found no room: without credit the stage opens after a while. Any lock may be held.
  */
 void shunt_overflow_note(struct shunt_stream *stream);
 /* The reader does not read: the stage opens. */
 void shunt_overflow_open(struct shunt_tx *tx);
+/* The direction begins on the link. */
+static inline void shunt_overflow_begin(struct shunt_tx *tx)
+{
+	atomic_store_explicit(&tx->overflow.open_at, SHUNT_NEVER, memory_order_release);
+	atomic_store_explicit(&tx->overflow.promised, false, memory_order_release);
+	atomic_store_explicit(&tx->overflow.waits_since, 0, memory_order_release);
+	atomic_store_explicit(&tx->overflow.most, 0, memory_order_release);
+}
+
 /* The stage has bytes for which the ring has no room. */
 static inline bool shunt_overflow_is_pending(const struct shunt_tx *tx)
 {

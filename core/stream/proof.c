@@ -5,7 +5,6 @@
 #include "core/stream/eof.h"
 #include "core/stream/nonce.h"
 #include "core/stream/tuple.h"
-#include "core/stream/retire.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
 #include <errno.h>
@@ -20,8 +19,6 @@
 #include "core/service.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/tcp_backlog.h"
-
-#define UNPROVEN 10000000ull	/* ns until there may be a descriptor to say an end with */
 
 bool shunt_proof_chance(struct shunt_stream *stream, uint8_t chance[SHUNT_CHANCE_BYTES])
 {
@@ -58,6 +55,14 @@ static void say(struct shunt_stream *stream, enum shunt_message_type type)
 
 /* --- the reader --- */
 
+static void proof_ready(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, proof_source);
+
+	(void)events;
+	shunt_proof_heard(stream->engine, stream);
+}
+
 /*
  * The nonce is no business of the program's waits, so the service thread waits for it. An edge is enough: what comes
  * while there are bytes before it is looked at by their reader.
@@ -73,6 +78,7 @@ static bool watch(struct shunt_stream *stream)
 	copy = shunt_own_fds_copy(engine, stream->fd);
 	if (copy < 0)
 		return false;
+	stream->proof_source.ready = proof_ready;
 	if (shunt_loop_add(&engine->loop, copy, &stream->proof_source,
 			   EPOLLIN | EPOLLRDHUP | EPOLLET)) {
 		shunt_own_fds_close(engine, copy);
@@ -275,14 +281,6 @@ void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 	tell_readers(stream);
 }
 
-void shunt_proof_ready(struct shunt_source *source, uint32_t events)
-{
-	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, proof_source);
-
-	(void)events;
-	shunt_proof_heard(stream->engine, stream);
-}
-
 void shunt_proof_leave(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -383,7 +381,7 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 		tx->backlog.size = sizeof(tx->proof.nonce);
 		tx->proof.shown = true;
 		tx->proof.tcp = tx->bytes.tcp;
-		if (shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
+		if (shunt_tcp_backlog_write(engine, stream->fd, stream) == -EAGAIN)
 			shunt_tcp_backlog_await(engine, stream);
 		turn(stream, SHUNT_WRITTEN);
 	}
@@ -440,11 +438,6 @@ void shunt_proof_refused(struct shunt_stream *stream)
 void shunt_proof_soon(struct shunt_engine *engine)
 {
 	shunt_loop_post(&engine->loop, &engine->service->tasks.prove);
-}
-
-void shunt_proof_later(struct shunt_engine *engine)
-{
-	shunt_loop_remind(&engine->loop, &engine->service->tasks.prove, shunt_now(engine) + UNPROVEN);
 }
 
 struct waiting {

@@ -38,8 +38,6 @@ void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->rx.lock);
 /* Something has come on TCP, perhaps the nonce. Service thread, or its waiter. */
 void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The same, of the stream whose `proof_source` this is: see loop.h. */
-void shunt_proof_ready(struct shunt_source *source, uint32_t events);
 /*
  * The program closes it, or ends reading. A nonce that is still to come must find the socket open. Otherwise the
  * kernel would answer it with a reset, and drop what we have sent. True if the kernel's end comes behind it. rx.lock
@@ -67,8 +65,6 @@ void shunt_proof_withdraw(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx
 void shunt_proof_refused(struct shunt_stream *stream);
 /* The claimant's turn has come, or a child waits for a proof that is over; any thread, any lock. */
 void shunt_proof_soon(struct shunt_engine *engine);
-/* An end is to be said (deferred_fin.h), but there is no descriptor for it: in a while. */
-void shunt_proof_later(struct shunt_engine *engine);
 void shunt_proof_run(struct shunt_task *task);
 
 /* How many of the bytes that the kernel has still to deliver (SIOCOUTQ) are the nonce. tx.lock held. */

@@ -221,3 +221,27 @@ uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)
 		return reported;
 	return reported | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP | EPOLLOUT | EPOLLWRNORM;
 }
+
+bool shunt_ready_flushed(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	return !(atomic_load(&stream->queue.work) & ~SHUNT_WORK_DONE) && !tx->backlog.bytes &&
+	       (atomic_load(&tx->posted) >= atomic_load(&tx->staged) ||
+		shunt_end_has(&stream->end, SHUNT_END_BROKEN) || atomic_load(&stream->released));
+}
+
+/*
+ * Threads that look post the lane's remaining work. A queue pair that has died posts nothing more, and the link's end
+ * says what becomes of it.
+ */
+bool shunt_ready_answered(struct shunt_stream *stream)
+{
+	uint8_t retiring = atomic_load(&stream->handing.retiring);
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final ||
+	    retiring == SHUNT_CANNOT_RETIRE)
+		return true;
+	return retiring == SHUNT_RETIRED && !stream->tx.backlog.bytes &&
+	       (!atomic_load(&stream->lane->failed) || shunt_ready_flushed(stream));
+}

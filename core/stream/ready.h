@@ -6,6 +6,7 @@
 #ifndef SHUNT_CORE_STREAM_READY_H
 #define SHUNT_CORE_STREAM_READY_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct shunt_stream;
@@ -19,5 +20,9 @@ uint32_t shunt_ready_user(struct shunt_stream *stream);
 uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported);
 /* Events that the kernel must be asked for on behalf of a caller that wants `wanted`; 0: nothing, not even errors. */
 uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted);
+/* Callers that wait for SHUNT_READY_ANSWERED are to look: the peer has answered a retirement. Any thread. */
+bool shunt_ready_answered(struct shunt_stream *stream);
+/* All that the lane owes the peer for the stream has been posted: one that has gone is owed no bytes. */
+bool shunt_ready_flushed(struct shunt_stream *stream);
 
 #endif

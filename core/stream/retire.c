@@ -20,6 +20,7 @@
 #include "core/stream/loss.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
+#include "core/stream/ready.h"
 #include "core/stream/slow_stream.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/stream/track.h"
@@ -109,30 +110,6 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_leave(&stream->rx.lock);
 }
 
-/* All that the lane owes the peer for the stream has been posted: one that has gone is owed no bytes. */
-static bool flushed(struct shunt_stream *stream)
-{
-	struct shunt_tx *tx = &stream->tx;
-
-	return !(atomic_load(&stream->queue.work) & ~SHUNT_WORK_DONE) && !tx->backlog.bytes &&
-	       (atomic_load(&tx->posted) >= atomic_load(&tx->staged) ||
-		shunt_end_has(&stream->end, SHUNT_END_BROKEN) || atomic_load(&stream->released));
-}
-
-/*
- * Threads that look post the lane's remaining work. A queue pair that has died posts nothing more, and the link's end
- * says what becomes of it.
- */
-bool shunt_retire_goes_on(struct shunt_stream *stream)
-{
-	uint8_t retiring = atomic_load(&stream->handing.retiring);
-
-	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final || retiring == SHUNT_CANNOT_RETIRE)
-		return true;
-	return retiring == SHUNT_RETIRED && !stream->tx.backlog.bytes &&
-	       (!atomic_load(&stream->lane->failed) || flushed(stream));
-}
-
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	bool done = false;
@@ -144,7 +121,8 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED &&
 		   shunt_stream_knows_more(stream)) {
 		atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
-	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED && flushed(stream)) {
+	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED &&
+		   shunt_ready_flushed(stream)) {
 		atomic_store(&stream->state, SHUNT_PLAIN);
 		shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_RETIRES);
 		shunt_fork_slots_settle(stream);
@@ -325,47 +303,6 @@ int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shun
 
 /* --- the other end --- */
 
-/* Bytes sent long ago must not wait for an acknowledgement (Nagle) now. */
-static void push(struct shunt_engine *engine, int fd)
-{
-	int nodelay = 0;
-	socklen_t length = sizeof(nodelay);
-
-	if (engine->sys->getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, &length) || nodelay)
-		return;
-	for (nodelay = 1; nodelay >= 0; nodelay--)
-		engine->sys->setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, sizeof(nodelay));
-}
-
-int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
-{
-	struct shunt_tx *tx = &stream->tx;
-
-	shunt_assert_held(&stream->tx.lock);
-	if (tx->backlog.bytes && tx->backlog.done == tx->backlog.size)	/* nothing was added after all */
-		shunt_again_free(tx);
-	while (tx->backlog.bytes) {
-		struct iovec iov = { tx->backlog.bytes + tx->backlog.done,
-				     tx->backlog.size - tx->backlog.done };
-		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
-		ssize_t sent = engine->sys->sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (sent < 0 && (errno == EAGAIN || errno == EINTR))
-			return -EAGAIN;
-		tx->backlog.done += sent < 0 ? 0 : sent;
-		tx->backlog.written += sent < 0 ? 0 : sent;
-		if (sent < 0)
-			shunt_stream_was_reset(stream, errno);
-		if (sent < 0 || tx->backlog.done == tx->backlog.size) {	/* nobody is there to get it */
-			shunt_again_free(tx);
-			push(engine, fd);
-			shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
-		}
-	}
-	shunt_tcp_backlog_paid(engine, stream);
-	return 0;
-}
-
 /*
  * Our direction is the kernel's from here on; the peer's reader stands at `offset`. An offset before our last
  * upgrade: the reader is still to come there. One behind our handback: the reader has been there, though we have not
@@ -398,7 +335,7 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 	if (!result && tx->fin_later.due)
 		shunt_deferred_fin_resume(stream);
 	else if (tx->backlog.bytes && stream->fd >= 0 &&
-		 shunt_retire_resend(engine, stream->fd, stream) == -EAGAIN)
+		 shunt_tcp_backlog_write(engine, stream->fd, stream) == -EAGAIN)
 		shunt_tcp_backlog_await(engine, stream);
 	return result;
 }

@@ -33,9 +33,4 @@ void shunt_retire_run(struct shunt_task *task);
 bool shunt_retire_waits(struct shunt_service *service);
 /* The peer has answered. Service thread. */
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done);
-/* Callers that wait for SHUNT_READY_ANSWERED are to look. Any thread. */
-bool shunt_retire_goes_on(struct shunt_stream *stream);
-/* tx.lock held: writes what must go over TCP again. 0, or -errno while some is left. */
-int shunt_retire_resend(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
-
 #endif

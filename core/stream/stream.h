@@ -19,7 +19,7 @@
 #include "core/qos/pacing.h"
 #include "core/stream/end.h"
 #include "core/stream/marks.h"
-#include "core/stream/heading.h"
+#include "core/lane/heading.h"
 #include "core/trace/histogram.h"
 #include "shunt/wire.h"
 

@@ -24,15 +24,6 @@ static bool unread_on_link(const struct shunt_rx *rx)
 	       (rx->track == SHUNT_LINK || atomic_load(&rx->boundary) != SHUNT_NEVER);
 }
 
-void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd)
-{
-	struct sockaddr none = { .sa_family = AF_UNSPEC };
-	int saved = errno;
-
-	engine->sys->connect(fd, &none, sizeof(none));
-	errno = saved;
-}
-
 /* SO_LINGER with a time of zero: close() resets. */
 static bool lingers_zero(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {

@@ -17,8 +17,6 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* The call under which it was closed is over. No lock held. */
 void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Ends the TCP connection as a reset does. */
-void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd);
 /* close() of it would be a reset: something is unread, or SO_LINGER says so. tx.lock held. */
 bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* Such a close, on both tracks. tx.lock held. */

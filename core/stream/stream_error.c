@@ -83,10 +83,3 @@ void shunt_stream_keep_error(struct shunt_stream *stream, int error)
 	shunt_end_learn(&stream->end, SHUNT_LEARN_KEPT, error);
 }
 
-bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd, const struct shunt_stream *stream)
-{
-	struct pollfd pfd = { .fd = fd };
-	struct timespec now = { 0 };
-
-	return shunt_stream_is_plain(stream) && engine->sys->ppoll(&pfd, 1, &now, NULL) > 0 && pfd.revents & POLLERR;
-}

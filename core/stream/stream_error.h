@@ -17,10 +17,4 @@ int shunt_stream_kernel_error(struct shunt_stream *stream);
  * look orderly. Or the link has told of a reset that the kernel is still to hear of, and would tell again.
  */
 bool shunt_stream_knows_more(struct shunt_stream *stream);
-/*
- * The stream has become the kernel's while a call of ours has done a part, and the connection is over. The next call
- * asks the kernel, so the error must stay there.
- */
-bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd, const struct shunt_stream *stream);
-
 #endif

@@ -1,22 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/streams.h"
 #include "core/fork/fork_handover.h"
-#include "core/stream/marks.h"
 #include "core/stream/wait.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/base/lsan.h"
 #include "core/engine.h"
-#include "core/fork/fork_slots.h"
 #include "core/lane/send_buffer.h"
 #include "core/link/seats.h"
 #include "core/peer/attach.h"
 #include "core/stream/again.h"
-#include "core/stream/decision.h"
 #include "core/stream/overflow.h"
-#include "core/stream/proof.h"
-#include "core/stream/tcp_backlog.h"
 #include "core/stream/traced.h"
 #include "core/stream/user_timeout.h"
 
@@ -126,8 +121,6 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 
 	shunt_streams_unlink(stream);
 	stream->file.kind = SHUNT_FILE_STREAM;
-	stream->source.ready = shunt_tcp_backlog_moves;
-	stream->proof_source.ready = shunt_proof_ready;
 	stream->in_use = true;
 	set(&stream->fd, fd);
 	stream->numbers = 1;
@@ -355,48 +348,6 @@ struct shunt_stream *shunt_streams_next(struct shunt_engine *engine, struct shun
 		shunt_lock_leave(&engine->streams_lock);
 	}
 	return sweep->count ? sweep->streams[sweep->at++] : NULL;
-}
-
-bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
-{
-	shunt_assert_held(&engine->streams_lock);
-	if (!stream->in_use || stream->why.plain)
-		return false;
-	stream->why.plain = reason;
-	engine->reasons[reason]++;
-	return true;
-}
-
-void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
-{
-	bool first;
-
-	shunt_lock_take(&engine->streams_lock);
-	first = shunt_streams_note(engine, stream, reason);
-	shunt_lock_leave(&engine->streams_lock);
-	if (first)
-		shunt_decision_plain(stream, reason);
-}
-
-void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
-{
-	shunt_streams_because(engine, stream, reason);
-	shunt_lock_take(&stream->rx.lock);
-	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && !shunt_stream_knows_more(stream))
-		atomic_store(&stream->state, shunt_fork_slots_settle(stream) ? SHUNT_PLAIN : SHUNT_FOREIGN);
-	shunt_lock_leave(&stream->tx.lock);
-	shunt_lock_leave(&stream->rx.lock);
-	shunt_marks_undo(stream);	/* another process may have the socket soon */
-}
-
-bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	enum shunt_whose whose = shunt_fork_slots_touch(stream);
-
-	if (whose != SHUNT_OURS)
-		shunt_streams_plain(engine, stream, SHUNT_REASON_FORK);
-	return whose == SHUNT_OURS;
 }
 
 bool shunt_stream_is_plain(const struct shunt_stream *stream)

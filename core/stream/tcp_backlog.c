@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/tcp_backlog.h"
 #include "core/fd/own_fds.h"
-#include "core/stream/retire.h"
-#include "core/stream/wait.h"
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -11,7 +11,8 @@
 #include "core/stream/again.h"
 #include "core/stream/decision.h"
 #include "core/stream/deferred_fin.h"
-#include "core/stream/loss.h"
+#include "core/stream/eof.h"
+#include "core/stream/wait.h"
 
 static void take_linger(struct shunt_engine *engine, struct shunt_stream *stream)
 {
@@ -96,6 +97,74 @@ void shunt_tcp_backlog_proven(struct shunt_stream *stream)
 	shunt_lock_leave(&stream->tx.lock);
 }
 
+/* Bytes sent long ago must not wait for an acknowledgement (Nagle) now. */
+static void push(struct shunt_engine *engine, int fd)
+{
+	int nodelay = 0;
+	socklen_t length = sizeof(nodelay);
+
+	if (engine->sys->getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, &length) || nodelay)
+		return;
+	for (nodelay = 1; nodelay >= 0; nodelay--)
+		engine->sys->setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, sizeof(nodelay));
+}
+
+int shunt_tcp_backlog_write(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	shunt_assert_held(&stream->tx.lock);
+	if (tx->backlog.bytes && tx->backlog.done == tx->backlog.size)	/* nothing was added after all */
+		shunt_again_free(tx);
+	while (tx->backlog.bytes) {
+		struct iovec iov = { tx->backlog.bytes + tx->backlog.done,
+				     tx->backlog.size - tx->backlog.done };
+		struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+		ssize_t sent = engine->sys->sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (sent < 0 && (errno == EAGAIN || errno == EINTR))
+			return -EAGAIN;
+		tx->backlog.done += sent < 0 ? 0 : sent;
+		tx->backlog.written += sent < 0 ? 0 : sent;
+		if (sent < 0)
+			shunt_stream_was_reset(stream, errno);
+		if (sent < 0 || tx->backlog.done == tx->backlog.size) {	/* nobody is there to get it */
+			shunt_again_free(tx);
+			push(engine, fd);
+			shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
+		}
+	}
+	shunt_tcp_backlog_paid(engine, stream);
+	return 0;
+}
+
+static void backlog_moves(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, source);
+	struct shunt_engine *engine = stream->engine;
+
+	if (!shunt_lock_try(&stream->tx.lock))
+		return;	/* somebody is sending, and so writing it; the event comes again */
+	if (events & EPOLLIN)
+		refuse(engine, stream);
+	if (shunt_tcp_backlog_write(engine, stream->tx.backlog.fd, stream) == -EAGAIN) {
+		shunt_lock_leave(&stream->tx.lock);
+		return;
+	}
+	shunt_loop_remove(&engine->loop, stream->tx.backlog.fd);
+	if (stream->tx.backlog.fin)
+		engine->sys->shutdown(stream->tx.backlog.fd, SHUT_WR);
+	stream->tx.backlog.fin = false;
+	shunt_own_fds_close(engine, stream->tx.backlog.fd);
+	stream->tx.backlog.fd = -1;
+	stream->tx.backlog.awaited = false;
+	shunt_deferred_fin_written(stream);
+	shunt_lock_leave(&stream->tx.lock);
+	atomic_fetch_sub(&engine->service->resends, 1);
+	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_ANSWERED);
+	shunt_streams_unhold(stream);
+}
+
 void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_service *service = engine->service;
@@ -109,6 +178,7 @@ void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *s
 	}
 	if (stream->tx.backlog.fd < 0)
 		stream->tx.backlog.fd = shunt_own_fds_copy(engine, shunt_deferred_fin_fd(stream));
+	stream->source.ready = backlog_moves;
 	if (stream->tx.backlog.fd < 0 || shunt_loop_add(&engine->loop, stream->tx.backlog.fd,
 							&stream->source, events_for(stream))) {
 		shunt_decision_say(SHUNT_LOG_ERROR, stream,
@@ -128,61 +198,3 @@ void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *s
 	shunt_streams_hold(stream);
 }
 
-void shunt_tcp_backlog_moves(struct shunt_source *source, uint32_t events)
-{
-	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, source);
-	struct shunt_engine *engine = stream->engine;
-
-	if (!shunt_lock_try(&stream->tx.lock))
-		return;	/* somebody is sending, and so writing it; the event comes again */
-	if (events & EPOLLIN)
-		refuse(engine, stream);
-	if (shunt_retire_resend(engine, stream->tx.backlog.fd, stream) == -EAGAIN) {
-		shunt_lock_leave(&stream->tx.lock);
-		return;
-	}
-	shunt_loop_remove(&engine->loop, stream->tx.backlog.fd);
-	if (stream->tx.backlog.fin)
-		engine->sys->shutdown(stream->tx.backlog.fd, SHUT_WR);
-	stream->tx.backlog.fin = false;
-	shunt_own_fds_close(engine, stream->tx.backlog.fd);
-	stream->tx.backlog.fd = -1;
-	stream->tx.backlog.awaited = false;
-	shunt_deferred_fin_written(stream);
-	shunt_lock_leave(&stream->tx.lock);
-	atomic_fetch_sub(&engine->service->resends, 1);
-	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_ANSWERED);
-	shunt_streams_unhold(stream);
-}
-
-void shunt_tcp_backlog_give_up(struct shunt_stream *stream)
-{
-	struct shunt_engine *engine = stream->engine;
-	bool awaited;
-
-	shunt_lock_take(&stream->rx.lock);
-	shunt_lock_take(&stream->tx.lock);
-	awaited = stream->tx.backlog.awaited;
-	if (awaited) {
-		shunt_decision_say(SHUNT_LOG_WARN, stream,
-				   "it is reset: its peer takes no bytes");
-		if (atomic_load(&stream->state) == SHUNT_LINKED)
-			shunt_loss_end(engine, stream, 0);
-		else
-			shunt_streams_reset_tcp(engine, stream->tx.backlog.fd);
-		shunt_loop_remove(&engine->loop, stream->tx.backlog.fd);
-		shunt_tcp_backlog_paid(engine, stream);
-		shunt_own_fds_close(engine, stream->tx.backlog.fd);
-		stream->tx.backlog.fd = -1;
-		stream->tx.backlog.awaited = stream->tx.backlog.fin = false;
-		shunt_again_free(&stream->tx);
-		shunt_deferred_fin_written(stream);
-	}
-	shunt_lock_leave(&stream->tx.lock);
-	shunt_lock_leave(&stream->rx.lock);
-	if (!awaited)
-		return;
-	atomic_fetch_sub(&engine->service->resends, 1);
-	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP);
-	shunt_streams_unhold(stream);
-}

@@ -16,13 +16,12 @@
 /* tx.backlog.bytes will be written, even if the program closes the stream. */
 void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);
+/* Writes what must go over TCP again. 0, or -errno while some is left. */
+int shunt_tcp_backlog_write(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+	SHUNT_REQUIRES(stream->tx.lock);
 /* All of it has been written, by whoever came first. */
 void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);
-/* There is room, or something has come to a closed stream, whose `source` this is: see loop.h. */
-void shunt_tcp_backlog_moves(struct shunt_source *source, uint32_t events);
-/* It will not be written: the connection is reset. No lock held. The service thread, or after its end. */
-void shunt_tcp_backlog_give_up(struct shunt_stream *stream);
 /* The nonce is here, or nobody waits for it any more: what comes now is refused. rx.lock held. */
 void shunt_tcp_backlog_proven(struct shunt_stream *stream);
 /* The program's SO_LINGER of the stream's socket is not the kernel's now: it is this. tx.lock held. */

@@ -22,6 +22,7 @@
 #include "core/stream/retire.h"
 #include "core/stream/rx.h"
 #include "core/stream/slow_stream.h"
+#include "core/stream/tcp_backlog.h"
 #include "core/stream/traced.h"
 #include "core/stream/track.h"
 #include "core/stream/unclaimed.h"
@@ -210,7 +211,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 		shunt_proof_withdraw(stream);	/* what is sent now stands at its place */
 	}
 	if (__builtin_expect(tx->backlog.bytes != NULL, 0)) {
-		unsent = shunt_retire_resend(engine, fd, stream);
+		unsent = shunt_tcp_backlog_write(engine, fd, stream);
 		if (unsent)
 			return unsent;
 	}

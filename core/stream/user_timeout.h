@@ -15,17 +15,12 @@
 
 #include "core/service.h"
 
-struct shunt_task;
-
 #define SHUNT_USER_TIMEOUT_UNKNOWN UINT32_MAX
 
 /* The stream's sender gets nowhere, `late` ns ago already. Any lock may be held. */
 void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late);
 /* The option was set. */
 void shunt_user_timeout_changed(struct shunt_stream *stream);
-/* Ends those whose time is over. */
-void shunt_user_timeout_run(struct shunt_task *task);
-
 /* The same as the first, now. Most have no such time. */
 static inline void shunt_user_timeout_begin(struct shunt_stream *stream)
 {

@@ -10,7 +10,6 @@
 #include "core/poll/polling.h"
 #include "core/stream/offer.h"
 #include "core/stream/ready.h"
-#include "core/stream/retire.h"
 #include "core/stream/sleep.h"
 
 #define EAGER 8	/* polls of a spin without a pause between them: an answer on its way is here before one ends */
@@ -21,7 +20,7 @@ static bool ready(struct shunt_stream *stream, uint32_t events)
 	if (events == SHUNT_READY_FETCHED)
 		return shunt_zero_copy_fetched(stream);
 	if (events == SHUNT_READY_ANSWERED)
-		return shunt_retire_goes_on(stream);
+		return shunt_ready_answered(stream);
 	if (events & ~SHUNT_READY_OURS)
 		events |= MASK_ALWAYS;
 	return shunt_ready_user(stream) & events;

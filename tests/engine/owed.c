@@ -12,6 +12,7 @@
 #include "core/peer/link_end.h"
 #include "core/service.h"
 #include "core/stream/proof.h"
+#include "core/stream/ready.h"
 #include "core/stream/retire.h"
 
 /* --- the channel is faster than the link --- */
@@ -403,14 +404,14 @@ void nothing_is_awaited_of_the_dead(void **state)
 	assert_int_equal(get(0, 0, BUFFER), 9000);
 	assert_true(atomic_load(&reader->queue.work) & SHUNT_WORK_CREDIT);
 	shunt_retire_begin(engines[1], reader, SHUNT_REASON_SPLICE);
-	assert_false(shunt_retire_goes_on(reader));
+	assert_false(shunt_ready_answered(reader));
 	while (stream_retiring(reader) != SHUNT_RETIRED)
 		turn();
-	assert_true(shunt_retire_goes_on(reader));
+	assert_true(shunt_ready_answered(reader));
 	atomic_store(&bed.lane[1]->failed, true);
-	assert_false(shunt_retire_goes_on(reader));
+	assert_false(shunt_ready_answered(reader));
 	role_kill_link(stream_link(reader), "the test");
-	assert_true(shunt_retire_goes_on(reader));
+	assert_true(shunt_ready_answered(reader));
 	close_side(&bed.pair[0].side[0]);
 	close_side(&bed.pair[0].side[1]);
 	leave_bed();

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
-#include "core/stream/heading.h"
+#include "core/lane/heading.h"
 
 #define LINK SHUNT_HEADING_LINK
 #define UNPASSED(n) ((n) * SHUNT_HEADING_UNPASSED)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/stream/heading.h"
+#include "core/lane/heading.h"
 #ifdef SHUNT_LOCK_CHECKS
 #include <stdio.h>
 #include <stdlib.h>
@@ -68,7 +68,9 @@ uint32_t shunt_heading_after(uint32_t word, enum shunt_heading_event event)
 static void refuse(uint32_t word, enum shunt_heading_event event)
 {
 #ifdef SHUNT_LOCK_CHECKS
-	fprintf(stderr, "shunt: event %d cannot come to a sender in state %#x (core/stream/heading.h)\n", event, word);
+	fprintf(stderr,
+		"shunt: event %d cannot come to a sender in state %#x (core/lane/heading.h)\n",
+		event, word);
 	abort();
 #else
 	(void)word;

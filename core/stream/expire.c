@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/stream/expire.h"
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/epoll.h>
+#include "core/engine.h"
+#include "core/lane/zero_copy.h"
+#include "core/service.h"
+#include "core/stream/loss.h"
+#include "core/stream/user_timeout.h"
+#include "core/stream/wait.h"
+
+#define MS 1000000ull
+#define ANSWER (50 * MS)
+
+struct look {
+	uint64_t now;
+	uint64_t next;	/* when the first of the others is due */
+};
+
+/* How long the stream may be stuck until something is to be done: with a while for the answer. */
+static uint64_t time_of(struct shunt_stream *stream, uint32_t patience)
+{
+	return patience * MS +
+	       (atomic_load(&stream->tx.stuck_asked) ? patience * MS / 8 + ANSWER : 0);
+}
+
+/* Those whose time is over, or not known yet. */
+static bool is_due(struct shunt_stream *stream, void *arg)
+{
+	uint64_t since = atomic_load(&stream->tx.stuck_since), until;
+	uint32_t patience = atomic_load(&stream->options.user_timeout_ms);
+	struct look *look = arg;
+
+	if (!since || !patience)
+		return false;
+	until = since + time_of(stream, patience);
+	if (patience == SHUNT_USER_TIMEOUT_UNKNOWN || until <= look->now)
+		return true;
+	look->next = until < look->next ? until : look->next;
+	return false;
+}
+
+/* tx.lock held. */
+static bool is_stuck(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	return atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
+	       !shunt_end_has(&stream->end, SHUNT_END_BROKEN) &&
+	       (shunt_heading_halted(&tx->heading) ||
+		(shunt_heading_on_link(&tx->heading) &&
+		 (atomic_load(&tx->starved) || shunt_tx_rest(tx))));
+}
+
+/* tx.lock held. */
+static uint32_t patience_of(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint32_t patience = atomic_load(&stream->options.user_timeout_ms);
+	socklen_t length = sizeof(patience);
+
+	if (patience != SHUNT_USER_TIMEOUT_UNKNOWN)
+		return patience;
+	if (engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &patience, &length))
+		patience = 0;
+	atomic_store(&stream->options.user_timeout_ms, patience);
+	return patience;
+}
+
+/* As tcp_write_err(). Where the link lives, the peer learns that nothing will follow. Both locks held. */
+static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_loss_end(engine, stream, ETIMEDOUT);
+	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_EXPIRES);
+	if (atomic_load(&stream->link->state) == SHUNT_LINK_UP)
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
+}
+
+/* Something is to be done. True: it is over. Both locks held. */
+static bool is_over(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->peer_id };
+	struct shunt_tx *tx = &stream->tx;
+	uint32_t patience = patience_of(engine, stream);
+
+	if (!patience ||
+	    shunt_now(engine) - atomic_load(&tx->stuck_since) < time_of(stream, patience))
+		return false;
+	if (shunt_heading_halted(&tx->heading) || atomic_exchange(&tx->stuck_asked, true))
+		return true;
+	shunt_link_send(stream->link, &message, NULL, 0);
+	return false;
+}
+
+static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	bool over;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&tx->lock);
+	over = is_stuck(stream) && is_over(engine, stream);
+	if (over)
+		expire(engine, stream);
+	if (over || !is_stuck(stream))
+		atomic_store(&tx->stuck_since, 0);
+	shunt_lock_leave(&tx->lock);
+	if (over)
+		shunt_group_tell(engine, stream,
+				 EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP |
+					 SHUNT_READY_TRACK);
+	shunt_lock_leave(&stream->rx.lock);
+	if (over && !shunt_zero_copy_fetched(stream))
+		shunt_zero_copy_tell(stream);
+}
+
+/* Until when nobody is due. */
+static uint64_t expire_due(struct shunt_engine *engine)
+{
+	struct look look = { .now = shunt_now(engine), .next = SHUNT_NEVER };
+	struct shunt_sweep sweep = { .wants = is_due, .arg = &look };
+	struct shunt_stream *stream;
+
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL) {
+		if (look.next)
+			shunt_group_poll_fully(engine);	/* credit that nobody has looked at */
+		look.next = 0;
+		look_at(engine, stream);
+	}
+	return look.next;
+}
+
+void shunt_expire_run(struct shunt_task *task)
+{
+	shunt_task_at(task, expire_due(shunt_service_of(task, expiry)->engine));
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/* What is asked of the kernel's socket of a stream, or done to it, beside its bytes. */
+#ifndef SHUNT_CORE_STREAM_KERNEL_TCP_H
+#define SHUNT_CORE_STREAM_KERNEL_TCP_H
+
+#include <stdbool.h>
+
+struct shunt_engine;
+struct shunt_stream;
+
+/* The kernel's connection is over, in order or by a reset. */
+bool shunt_stream_tcp_closed(struct shunt_stream *stream);
+/*
+ * The stream has become the kernel's while a call of ours has done a part, and the connection is over. The next call
+ * asks the kernel, so the error must stay there.
+ */
+bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd,
+				const struct shunt_stream *stream);
+/* Ends the TCP connection as a reset does. */
+void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd);
+
+#endif

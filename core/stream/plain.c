@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/stream/plain.h"
+#include "core/engine.h"
+#include "core/fork/fork_slots.h"
+#include "core/stream/decision.h"
+#include "core/stream/marks.h"
+#include "core/stream/stream_error.h"
+
+bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream,
+			enum shunt_reason reason)
+{
+	shunt_assert_held(&engine->streams_lock);
+	if (!stream->in_use || stream->why.plain)
+		return false;
+	stream->why.plain = reason;
+	engine->reasons[reason]++;
+	return true;
+}
+
+void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream,
+			   enum shunt_reason reason)
+{
+	bool first;
+
+	shunt_lock_take(&engine->streams_lock);
+	first = shunt_streams_note(engine, stream, reason);
+	shunt_lock_leave(&engine->streams_lock);
+	if (first)
+		shunt_decision_plain(stream, reason);
+}
+
+void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream,
+			 enum shunt_reason reason)
+{
+	shunt_streams_because(engine, stream, reason);
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && !shunt_stream_knows_more(stream))
+		atomic_store(&stream->state,
+			     shunt_fork_slots_settle(stream) ? SHUNT_PLAIN : SHUNT_FOREIGN);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	shunt_marks_undo(stream);	/* another process may have the socket soon */
+}
+
+bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	enum shunt_whose whose = shunt_fork_slots_touch(stream);
+
+	if (whose != SHUNT_OURS)
+		shunt_streams_plain(engine, stream, SHUNT_REASON_FORK);
+	return whose == SHUNT_OURS;
+}
