@@ -45,6 +45,7 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 {
 	struct shunt_file *set = shunt_lookup(epfd);
 	struct shunt_young *young = shunt_young_at(fd);
+	struct shunt_file *file;
 	int result;
 
 	if (unlikely(young) && is_set(set) &&
@@ -53,10 +54,14 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 		return (int)shunt_result(result);
 	if (shunt_is_own_fd(set))
 		epfd = -1;
-	if (shunt_is_own_fd(shunt_lookup(fd)))
+	file = shunt_lookup(fd);
+	if (shunt_is_own_fd(file))
 		fd = -1;
-	if (is_set(set) && (op == EPOLL_CTL_DEL || !shunt_unreadable(event, sizeof(*event))))
+	if (is_set(set) && (op == EPOLL_CTL_DEL || !shunt_unreadable(event, sizeof(*event)))) {
+		if (file && op == EPOLL_CTL_ADD)
+			shunt_file_accepting(shunt_process.engine, file);
 		return (int)shunt_result(shunt_epset_ctl(shunt_process.engine, epfd, op, fd, event));
+	}
 	result = real(epoll_ctl)(epfd, op, fd, event);
 	/* A set that we never saw being made cannot see what is not in the kernel. */
 	if (!result && !set && op != EPOLL_CTL_DEL)

@@ -116,7 +116,7 @@ void shunt_device_qp_failed(struct shunt_device *device, const struct ibv_qp *qp
 	shunt_lock_take(&group->lock);
 	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
 		if (lane->link->device == device && (!qp || lane->qp == qp))
-			shunt_link_fail(lane->link, why);
+			device->engine->link_hooks->failed(lane->link, why);
 	shunt_lock_leave(&group->lock);
 }
 

@@ -7,7 +7,6 @@
 #include "core/lane/direct.h"
 #include "core/lane/lane_trace.h"
 #include "core/engine.h"
-#include "core/stream/gather.h"
 #include "core/lane/zero_copy.h"
 #include "core/lane/roster.h"
 #include "core/lane/send_buffer.h"
@@ -235,7 +234,7 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream,
 	} else if (!atomic_load_explicit(&tx->gather.waits, memory_order_relaxed)) {
 		atomic_store_explicit(&tx->gather.since, shunt_now(engine), memory_order_relaxed);
 		atomic_store_explicit(&tx->gather.waits, true, memory_order_release);
-		shunt_gather_begin(engine);
+		shunt_request_gather(engine);
 	}
 	return taken;
 }

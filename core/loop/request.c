@@ -47,6 +47,14 @@ void shunt_request_completions(struct shunt_engine *engine)
 		shunt_loop_remind(&engine->loop, &service->tasks.mock, 0);
 }
 
+void shunt_request_gather(struct shunt_engine *engine)
+{
+	struct shunt_task *task = &engine->service->tasks.gather;
+
+	if (!shunt_task_waits(task))
+		shunt_loop_remind(&engine->loop, task, shunt_now(engine) + SHUNT_GATHER_LOOK);
+}
+
 void shunt_request_trace(struct shunt_engine *engine)
 {
 	if (engine->service)

@@ -19,6 +19,9 @@ void shunt_request_retry(struct shunt_engine *engine);
 /* Data for the stream is to be answered by a reset. tx.lock held. */
 void shunt_request_refuse(struct shunt_engine *engine, struct shunt_stream *stream, bool on);
 
+#define SHUNT_GATHER_LOOK 50000000ull	/* ns between two looks at streams that gather, and so between wake-ups for it */
+/* A stream has begun to gather (core/stream/gather.h). */
+void shunt_request_gather(struct shunt_engine *engine);
 /* There may be memory to let go: reclaim.c. */
 void shunt_request_memory(struct shunt_engine *engine);
 /* A record of a send is to be completed when the device has placed its last byte (core/lane/lane_trace.h). */

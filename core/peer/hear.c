@@ -216,6 +216,7 @@ static void unproven(struct shunt_link *link, struct shunt_stream *stream, enum 
 }
 
 const struct shunt_link_hooks shunt_hear_hooks = {
+	.failed = shunt_link_fail,
 	.ready = channel_ready,
 	.joined = shunt_link_joined,
 	.met = shunt_claim_link_met,

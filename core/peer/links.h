@@ -23,8 +23,13 @@ struct shunt_stream;
 struct shunt_task;
 struct shunt_tuple;
 
-/* The files that make and end links tell of a link by these. Service thread, seats_lock held. */
+/*
+ * The files that make and end links, and devices, tell of a link by these. Service thread, seats_lock held, except
+ * for `failed`.
+ */
 struct shunt_link_hooks {
+	/* Its queue pair or its device is dead: see shunt_link_fail(). group.lock held. */
+	void (*failed)(struct shunt_link *link, const char *why);
 	/* Its channel has something, or room: see loop.h. */
 	void (*ready)(struct shunt_source *source, uint32_t events);
 	/* One more of its queue pairs is connected: of those that `join` of the device has left for later. */

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/gather.h"
+#include "core/loop/request.h"
 #include "core/service.h"
 #include "core/stream/tx.h"
 
 #define GATHER_NS 200000000ull	/* tcp(7) */
-#define GATHER_LOOK 50000000ull	/* ns between two looks at who gathers, and so between two wake-ups for it */
-
-void shunt_gather_begin(struct shunt_engine *engine)
-{
-	struct shunt_task *task = &engine->service->tasks.gather;
-
-	if (!shunt_task_waits(task))
-		shunt_loop_remind(&engine->loop, task, shunt_now(engine) + GATHER_LOOK);
-}
 
 /* One that announced more long ago: what it has gathered is sent. Others are looked at again. */
 static int end_gathering(struct shunt_stream *stream, void *arg)
@@ -29,7 +21,7 @@ static int end_gathering(struct shunt_stream *stream, void *arg)
 		atomic_store(&tx->gather.waits, false);
 		shunt_lock_leave(&tx->lock);
 	} else {
-		shunt_task_at(&engine->service->tasks.gather, shunt_now(engine) + GATHER_LOOK);
+		shunt_task_at(&engine->service->tasks.gather, shunt_now(engine) + SHUNT_GATHER_LOOK);
 	}
 	return 0;
 }

@@ -6,11 +6,8 @@
 #ifndef SHUNT_CORE_STREAM_GATHER_H
 #define SHUNT_CORE_STREAM_GATHER_H
 
-struct shunt_engine;
 struct shunt_task;
 
-/* A stream has begun to gather. Any thread, any lock. */
-void shunt_gather_begin(struct shunt_engine *engine);
 /* Sends what has been gathered for long enough. */
 void shunt_gather_run(struct shunt_task *task);
 

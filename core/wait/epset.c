@@ -327,8 +327,6 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 	}
 	if (op == EPOLL_CTL_ADD && !atomic_load(&stream->used))
 		shunt_offer_used(engine, stream);
-	if (op == EPOLL_CTL_ADD)
-		shunt_file_accepting(engine, file);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_fork_handover_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;
 	shunt_lock_take(&group->lock);
