@@ -48,6 +48,11 @@ const struct shunt_hooks shunt_engine_hooks = {
 	.settle = shunt_settle_all,
 };
 
+static const struct shunt_end_hooks end_hooks = {
+	.unwatch = shunt_epset_drop_stream,
+	.withdraw = shunt_listen_withdraw,
+};
+
 static struct shunt_files *make_table(void)
 {
 	struct rlimit limit = { 1024, 1024 };
@@ -95,6 +100,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->device_choice = shunt_config_device(engine->config.device, &engine->device_name);
 	engine->sys = sys;
 	engine->lane_hooks = &shunt_delivered_hooks;
+	engine->end_hooks = &end_hooks;
 	engine->link_hooks = &shunt_hear_hooks;
 	engine->serve = shunt_service_start;
 	engine->grow_young = shunt_young_grow_all;

@@ -55,6 +55,7 @@ struct shunt_engine {
 	struct shunt_loading loading; /* loading.c */
 	struct shunt_group group;
 	const struct shunt_lane_hooks *lane_hooks;	/* of all lanes */
+	const struct shunt_end_hooks *end_hooks;	/* of all streams */
 	const struct shunt_link_hooks *link_hooks;	/* of all links */
 	struct shunt_loop loop;		/* of the service thread */
 	/* Starts the service thread, unless it runs: shunt_service_start(). False: it could not be started. */

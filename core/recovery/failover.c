@@ -84,30 +84,6 @@ static uint64_t sent_by_link(const struct shunt_stream *stream)
 	return shunt_heading_on_link(&tx->heading) ? atomic_load(&tx->staged) : atomic_load(&tx->handback_at);
 }
 
-/* The program has sent bytes that the peer may not have. tx.lock held. */
-static bool is_owed(const struct shunt_stream *stream)
-{
-	const struct shunt_tx *tx = &stream->tx;
-	uint64_t retired = atomic_load(&stream->lane->retired);
-
-	return (shunt_heading_on_link(&tx->heading) || shunt_heading_unpassed(&tx->heading)) &&
-	       (atomic_load(&tx->staged) != atomic_load(&tx->posted) || atomic_load(&tx->stage.kept_wr) > retired ||
-		atomic_load(&tx->pinned_wr) > retired);
-}
-
-void shunt_failover_let_go(struct shunt_stream *stream)
-{
-	struct shunt_tx *tx = &stream->tx;
-
-	shunt_assert_held(&stream->tx.lock);
-	if ((shunt_heading_halted(&tx->heading) && is_owed(stream)) || tx->backlog.bytes ||
-	    atomic_load(&tx->pin))
-		return;
-	shunt_deferred_fin_resume(stream);
-	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
-	shunt_loop_wake(&stream->engine->loop);
-}
-
 static void tell(struct shunt_link *link, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = link->engine;
@@ -126,10 +102,10 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 		halt(engine, stream);
 	if (state == SHUNT_LINKED || state == SHUNT_CLOSED)
 		shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_FAILS);
-	if (state == SHUNT_LINKED && is_owed(stream))	/* for so long the device has tried already */
+	if (state == SHUNT_LINKED && shunt_streams_owes(stream))	/* for so long the device has tried already */
 		shunt_user_timeout_note(stream, engine->config.dead_ms * 1000000);
 	if (state == SHUNT_CLOSED)
-		shunt_failover_let_go(stream);
+		shunt_streams_let_go(stream);
 	message.stream = stream->peer_id;
 	message.resume.offset = offset;
 	message.resume.announced = atomic_load(&stream->rx.announced);

@@ -22,8 +22,6 @@ struct shunt_stream;
 bool shunt_failover_begin(struct shunt_link *link, const char *why);
 /* Tells the peer of every stream how far the link had brought it. Service thread. */
 void shunt_failover_tell(struct shunt_link *link);
-/* The program has closed the stream: unless the peer may lack bytes, the broken link need not keep it. tx.lock held. */
-void shunt_failover_let_go(struct shunt_stream *stream);
 /* An operator's word: the queue pairs of all links on which nothing is lost with them. How many. Service thread. */
 int shunt_failover_all(struct shunt_engine *engine);
 /* RESUME or RESUMED has come. Service thread. */

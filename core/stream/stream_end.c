@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/stream_end.h"
 #include "core/fd/own_fds.h"
-#include "core/peer/listen.h"
-#include "core/recovery/failover.h"
+#include "core/stream/deferred_fin.h"
 #include "core/stream/marks.h"
 #include "core/stream/shutdown.h"
 #include "core/stream/track.h"
@@ -10,7 +9,6 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
-#include "core/wait/epset.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/stream/proof.h"
 #include "core/service.h"
@@ -68,6 +66,29 @@ static uint8_t state_of_link(struct shunt_engine *engine, struct shunt_stream *s
 	return state;
 }
 
+bool shunt_streams_owes(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+	uint64_t retired = atomic_load(&stream->lane->retired);
+
+	return (shunt_heading_on_link(&tx->heading) || shunt_heading_unpassed(&tx->heading)) &&
+	       (atomic_load(&tx->staged) != atomic_load(&tx->posted) || atomic_load(&tx->stage.kept_wr) > retired ||
+		atomic_load(&tx->pinned_wr) > retired);
+}
+
+void shunt_streams_let_go(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	shunt_assert_held(&stream->tx.lock);
+	if ((shunt_heading_halted(&tx->heading) && shunt_streams_owes(stream)) || tx->backlog.bytes ||
+	    atomic_load(&tx->pin))
+		return;
+	shunt_deferred_fin_resume(stream);
+	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
+	shunt_loop_wake(&stream->engine->loop);
+}
+
 /* Both locks held. */
 static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
@@ -84,7 +105,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
 	state = state_of_link(engine, stream);
 	if (state == SHUNT_LINK_BROKEN && stream->rx.final)
-		shunt_failover_let_go(stream);	/* it has been told of; else that is still to come, and does this */
+		shunt_streams_let_go(stream);	/* it has been told of; else that is still to come, and does this */
 	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
 		shunt_loop_wake(&engine->loop);
@@ -106,7 +127,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 
 	if (shunt_fork_slots_held(stream) && atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
-	shunt_epset_drop_stream(engine, stream);
+	engine->end_hooks->unwatch(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	shunt_files_close(engine->files, fd);
@@ -132,7 +153,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (stream->role == SHUNT_LISTENER)
-		shunt_listen_withdraw(engine, stream);
+		engine->end_hooks->withdraw(engine, stream);
 	if (seated)
 		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
 	else
@@ -167,7 +188,7 @@ bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stre
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (made)
-		shunt_epset_drop_stream(engine, stream);
+		engine->end_hooks->unwatch(engine, stream);
 	return made;
 }
 

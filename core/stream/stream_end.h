@@ -5,6 +5,14 @@
 
 #include "core/stream/stream.h"
 
+/* Calls of a stream's end into rooms above it; set with the engine, and never changed. No lock held. */
+struct shunt_end_hooks {
+	/* Its registrations leave their epoll sets. */
+	void (*unwatch)(struct shunt_engine *engine, struct shunt_stream *stream);
+	/* It listened: its address is offered no more, unless another listens there. */
+	void (*withdraw)(struct shunt_engine *engine, struct shunt_stream *stream);
+};
+
 /* After a wait, a lock of the stream held: does *fd still mean it? A closed number is replaced by ours. */
 bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stream *stream);
 /* Its last number, `fd`, is closed. No lock held. */
@@ -17,6 +25,10 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* The call under which it was closed is over. No lock held. */
 void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The program has sent bytes that the peer may not have. tx.lock held. */
+bool shunt_streams_owes(const struct shunt_stream *stream);
+/* The program has closed the stream: unless the peer may lack bytes, the broken link need not keep it. tx.lock held. */
+void shunt_streams_let_go(struct shunt_stream *stream);
 /* close() of it would be a reset: something is unread, or SO_LINGER says so. tx.lock held. */
 bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* Such a close, on both tracks. tx.lock held. */
