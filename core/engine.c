@@ -10,12 +10,12 @@
 #include "core/admin/stats.h"
 #include "core/await.h"
 #include "core/base/lsan.h"
-#include "core/device/fault_device.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
 #include "core/fork/fork_slots.h"
 #include "core/lane/copying.h"
+#include "core/lane/fault_device.h"
 #include "core/lane/roster.h"
 #include "core/peer/hear.h"
 #include "core/peer/listen.h"
@@ -40,6 +40,7 @@
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
 
 const struct shunt_hooks shunt_engine_hooks = {
+	.opened = shunt_fault_attach,
 	.apply = shunt_inbound_apply,
 	.notify = shunt_epset_notify,
 	.repost = shunt_roster_post,

@@ -13,6 +13,7 @@
 #include "core/base/identity.h"
 #include "core/fd/own_fds.h"
 #include "core/fork/fork_slots.h"
+#include "core/lane/fault_device.h"
 #include "core/lane/roster.h"
 #include "core/leave.h"
 #include "core/link/share.h"

@@ -4,6 +4,7 @@
 #include "core/admin/live.h"
 #include "core/admin/trace_show.h"
 #include "core/base/answer.h"
+#include "core/lane/fault_device.h"
 #include "core/recovery/failover.h"
 #include "core/recovery/probe.h"
 #include <stdio.h>

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/config.h"
-#include "core/device/fault.h"
-#include "core/device/fault_rules.h"
-#include "core/device/soft/soft.h"
+#include "core/base/fault_rules.h"
+#include "core/base/soft_model.h"
 #include "shunt/wire.h"
 
 #include <stdio.h>

@@ -13,6 +13,7 @@ base_sources = \
 	core/base/copy.c core/base/copy.h \
 	core/base/cycles.h \
 	core/base/deadline.c core/base/deadline.h \
+	core/base/fault_rules.c core/base/fault_rules.h \
 	core/base/guard.c core/base/guard.h \
 	core/base/hmac.c core/base/hmac.h \
 	core/base/identity.c core/base/identity.h \
@@ -36,6 +37,7 @@ base_sources = \
 	core/base/scm_rights.c core/base/scm_rights.h \
 	core/base/sha256.c core/base/sha256.h \
 	core/base/signal_defer.c core/base/signal_defer.h \
+	core/base/soft_model.c core/base/soft_model.h \
 	core/base/space.c core/base/space.h \
 	core/base/sys.h \
 	core/base/word.c core/base/word.h \

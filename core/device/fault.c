@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/device/fault.h"
-#include "core/device/fault_device.h"
-#include "core/device/fault_rules.h"
+#include "core/base/fault_rules.h"
 #include <errno.h>
 #include <string.h>
-#include "core/base/deadline.h"
 #include "core/engine.h"
-#include "core/service.h"
 
 _Atomic(struct shunt_fault_plan *) shunt_fault_memory;
 static struct shunt_fault_plan memory_plan;	/* of the process, as its memory is */
@@ -94,18 +91,6 @@ bool shunt_fault_denies_slow(uint32_t what)
 	return true;
 }
 
-bool shunt_fault_hurries(struct shunt_engine *engine)
-{
-	bool any;
-
-	if (!atomic_load_explicit(&engine->fault.plan, memory_order_relaxed))
-		return false;
-	shunt_lock_take(&engine->group.lock);
-	any = shunt_fault_release(&engine->fault);
-	shunt_lock_leave(&engine->group.lock);
-	return any;
-}
-
 /* --- switching --- */
 
 static bool has(const struct shunt_fault_plan *plan, bool memory)
@@ -127,7 +112,7 @@ void shunt_fault_set_memory(const char *text)
 	atomic_store(&shunt_fault_memory, &memory_plan);
 }
 
-static void put_in_force(struct shunt_fault *fault, const struct shunt_fault_plan *plan)
+void shunt_fault_put_in_force(struct shunt_fault *fault, const struct shunt_fault_plan *plan)
 {
 	struct shunt_fault_plan *spare = atomic_load(&fault->plan) == &fault->plans[0] ? &fault->plans[1] :
 											  &fault->plans[0];
@@ -141,30 +126,7 @@ void shunt_fault_begin(struct shunt_engine *engine)
 	struct shunt_fault_plan plan;
 
 	if (engine->config.fault[0] && !shunt_fault_parse(engine->config.fault, &plan, NULL, 0))
-		put_in_force(&engine->fault, &plan);
-}
-
-int shunt_fault_set(struct shunt_engine *engine, const char *text, char *error, size_t bytes)
-{
-	struct shunt_fault *fault = &engine->fault;
-	struct shunt_group *group = &engine->group;
-	struct shunt_fault_plan plan;
-	int result = shunt_fault_parse(text, &plan, error, bytes);
-
-	if (result)
-		return result;
-	if (!engine->manual)	/* a simulated engine shares its process with another */
-		shunt_fault_set_memory(text);
-	put_in_force(fault, &plan);
-	shunt_lock_take(&group->lock);
-	shunt_fault_release(fault);
-	for (int i = 0; i < SHUNT_DEVICES; i++)
-		if (group->devices[i].open)
-			shunt_fault_attach(&group->devices[i]);
-	shunt_lock_leave(&group->lock);
-	if (engine->service)
-		shunt_fault_look_at(engine, shunt_now(engine));
-	return 0;
+		shunt_fault_put_in_force(&engine->fault, &plan);
 }
 
 /* --- time --- */
@@ -176,57 +138,4 @@ void shunt_fault_look_at(struct shunt_engine *engine, uint64_t when)
 	while ((!due || due > when) && !atomic_compare_exchange_weak(&engine->fault.due, &due, when))
 		;
 	shunt_loop_wake(&engine->loop);
-}
-
-/* The filter is not needed any more. group.lock held. */
-static void take_down(struct shunt_engine *engine)
-{
-	struct shunt_group *group = &engine->group;
-
-	if (atomic_load(&engine->fault.plan) || engine->fault.first)
-		return;
-	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
-		if (atomic_load(&lane->mute_since))
-			return;
-	for (int i = 0; i < SHUNT_DEVICES; i++)
-		if (group->devices[i].open)
-			shunt_fault_detach(&group->devices[i]);
-}
-
-/* The peer sees an engine that does not answer, as one does that is stopped or starved. */
-static void freeze(struct shunt_engine *engine)
-{
-	struct timespec left;
-	uint64_t ns, until;
-
-	if (!shunt_fault_strikes(&engine->fault, SHUNT_FAULT_FREEZE, SHUNT_FAULT_ANY, NULL, &ns) || engine->manual)
-		return;
-	until = shunt_now(engine) + ns;
-	while (shunt_now(engine) < until)
-		engine->sys->ppoll(NULL, 0, shunt_deadline_left(engine, until, &left), NULL);
-}
-
-void shunt_fault_run(struct shunt_task *task)
-{
-	struct shunt_engine *engine = shunt_service_of(task, fault)->engine;
-	struct shunt_fault *fault = &engine->fault;
-	struct shunt_group *group = &engine->group;
-	uint64_t due;
-
-	if (atomic_load_explicit(&fault->plan, memory_order_relaxed))
-		freeze(engine);
-	due = atomic_load_explicit(&fault->due, memory_order_relaxed);
-	if (due && due <= shunt_now(engine)) {
-		atomic_store(&fault->due, 0);
-		shunt_lock_take(&group->lock);
-		shunt_fault_expire(engine, shunt_now(engine));
-		shunt_lock_leave(&group->lock);
-		shunt_group_poll_fully(engine);
-		shunt_lock_take(&group->lock);
-		take_down(engine);
-		shunt_lock_leave(&group->lock);
-		due = atomic_load(&fault->due);
-	}
-	if (due)
-		shunt_task_at(task, due);
 }

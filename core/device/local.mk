@@ -6,8 +6,6 @@ device_sources = \
 	core/device/device_soft.c \
 	core/device/device_verbs.c core/device/device_verbs.h \
 	core/device/fault.c core/device/fault.h \
-	core/device/fault_device.c core/device/fault_device.h \
-	core/device/fault_rules.c core/device/fault_rules.h \
 	core/device/imm.c core/device/imm.h \
 	core/device/iwarp.c core/device/iwarp.h \
 	core/device/itself.c core/device/itself.h \

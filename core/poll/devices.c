@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/poll/devices.h"
-#include "core/device/fault_device.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/fd/loading.h"
@@ -144,7 +143,7 @@ static int hang_bell(struct shunt_engine *engine, struct shunt_device *device)
 	atomic_store(&group->bell, bell);
 	device->open = true;
 	group->open = true;
-	shunt_fault_attach(device);
+	group->hooks->opened(device);
 	for (struct shunt_sleeper *sleeper = group->sleepers; sleeper; sleeper = sleeper->next)
 		shunt_sleeper_kick(engine, sleeper);
 	shunt_lock_leave(&group->lock);

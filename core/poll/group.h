@@ -27,6 +27,8 @@ struct shunt_stream;
  * Calls of polling into rooms above it; set with the engine, and never changed. group.lock held, except for `settle`.
  */
 struct shunt_hooks {
+	/* A device has been opened: faults may stand before it. */
+	void (*opened)(struct shunt_device *device);
 	/* Acts on a completion. */
 	void (*apply)(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
 	/* Something changed on a stream that has watches; as shunt_group_notify(). */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/rx.h"
+#include "core/lane/fault_device.h"
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>

@@ -3,6 +3,7 @@
 #include "tests/engine/bed.h"
 #include <sys/epoll.h>
 #include "core/device/soft/soft.h"
+#include "core/lane/fault_device.h"
 #include "core/stream/ready.h"
 #include "core/stream/retire.h"
 #include "tests/sim/random.h"

@@ -10,6 +10,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "core/device/soft/soft.h"
+#include "core/lane/fault_device.h"
 #include "core/service.h"
 #include "core/stream/ready.h"
 

@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "core/device/soft/soft.h"
+#include "core/lane/fault_device.h"
 #include "core/peer/attach.h"
 #include "core/peer/link_end.h"
 #include "core/service.h"

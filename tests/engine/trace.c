@@ -12,6 +12,7 @@
 #include "core/base/answer.h"
 #include "core/device/fault.h"
 #include "core/device/soft/soft.h"
+#include "core/lane/fault_device.h"
 #include "core/peer/hear.h"
 #include "core/peer/mock.h"
 #include "core/peer/tracing.h"

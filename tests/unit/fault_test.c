@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <cmocka.h>
-#include "core/device/fault_rules.h"
+#include "core/base/fault_rules.h"
 #include "core/engine.h"
 
 static struct shunt_fault_plan plan;

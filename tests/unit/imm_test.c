@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "core/device/device.h"
-#include "core/device/fault_device.h"
+#include "core/lane/fault_device.h"
 #include "core/device/imm.h"
 #include "core/device/soft/soft.h"
 #include "core/engine.h"

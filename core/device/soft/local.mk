@@ -9,7 +9,6 @@ soft_sources = \
 	core/device/soft/execute.c \
 	core/device/soft/memfd.c \
 	core/device/soft/lock.h \
-	core/device/soft/model.c \
 	core/device/soft/mr.c \
 	core/device/soft/nic.c \
 	core/device/soft/page.c \

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/device/fault_device.h"
+#include "core/lane/fault_device.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdlib.h>
+#include "core/base/deadline.h"
 #include "core/engine.h"
 #include "core/lane/roster.h"
+#include "core/service.h"
 
 #define POOL 4096	/* completions that are held back at most; more stay in their CQs, which may overflow */
 
@@ -274,7 +276,8 @@ static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
 
 /* --- life --- */
 
-bool shunt_fault_release(struct shunt_fault *fault)
+/* Whatever is held back may come. False: nothing is. group.lock held. */
+static bool release(struct shunt_fault *fault)
 {
 	bool any = false;
 
@@ -295,7 +298,8 @@ static void lane_give_up(struct shunt_engine *engine, struct shunt_lane *lane)
 	lane->link->device->verbs->modify_qp(lane->qp, &dead, IBV_QP_STATE);
 }
 
-void shunt_fault_expire(struct shunt_engine *engine, uint64_t now)
+/* WRs that vanished have been waited for long enough. group.lock held. */
+static void expire(struct shunt_engine *engine, uint64_t now)
 {
 	uint64_t wait = engine->config.dead_ms * 1000000;
 
@@ -352,4 +356,94 @@ void shunt_fault_detach(struct shunt_device *device)
 		return;
 	__atomic_store_n(&ops->post_send, device->post_send, __ATOMIC_RELEASE);
 	__atomic_store_n(&ops->poll_cq, device->poll_cq, __ATOMIC_RELEASE);
+}
+
+/* --- the rules change, and time passes --- */
+
+int shunt_fault_set(struct shunt_engine *engine, const char *text, char *error, size_t bytes)
+{
+	struct shunt_fault *fault = &engine->fault;
+	struct shunt_group *group = &engine->group;
+	struct shunt_fault_plan plan;
+	int result = shunt_fault_parse(text, &plan, error, bytes);
+
+	if (result)
+		return result;
+	if (!engine->manual)	/* a simulated engine shares its process with another */
+		shunt_fault_set_memory(text);
+	shunt_fault_put_in_force(fault, &plan);
+	shunt_lock_take(&group->lock);
+	release(fault);
+	for (int i = 0; i < SHUNT_DEVICES; i++)
+		if (group->devices[i].open)
+			shunt_fault_attach(&group->devices[i]);
+	shunt_lock_leave(&group->lock);
+	if (engine->service)
+		shunt_fault_look_at(engine, shunt_now(engine));
+	return 0;
+}
+
+bool shunt_fault_hurries(struct shunt_engine *engine)
+{
+	bool any;
+
+	if (!atomic_load_explicit(&engine->fault.plan, memory_order_relaxed))
+		return false;
+	shunt_lock_take(&engine->group.lock);
+	any = release(&engine->fault);
+	shunt_lock_leave(&engine->group.lock);
+	return any;
+}
+
+/* The filter is not needed any more. group.lock held. */
+static void take_down(struct shunt_engine *engine)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (atomic_load(&engine->fault.plan) || engine->fault.first)
+		return;
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
+		if (atomic_load(&lane->mute_since))
+			return;
+	for (int i = 0; i < SHUNT_DEVICES; i++)
+		if (group->devices[i].open)
+			shunt_fault_detach(&group->devices[i]);
+}
+
+/* The peer sees an engine that does not answer, as one does that is stopped or starved. */
+static void freeze(struct shunt_engine *engine)
+{
+	struct timespec left;
+	uint64_t ns, until;
+
+	if (!shunt_fault_strikes(&engine->fault, SHUNT_FAULT_FREEZE, SHUNT_FAULT_ANY, NULL, &ns) || engine->manual)
+		return;
+	until = shunt_now(engine) + ns;
+	while (shunt_now(engine) < until)
+		engine->sys->ppoll(NULL, 0, shunt_deadline_left(engine, until, &left), NULL);
+}
+
+void shunt_fault_run(struct shunt_task *task)
+{
+	struct shunt_engine *engine = shunt_service_of(task, fault)->engine;
+	struct shunt_fault *fault = &engine->fault;
+	struct shunt_group *group = &engine->group;
+	uint64_t due;
+
+	if (atomic_load_explicit(&fault->plan, memory_order_relaxed))
+		freeze(engine);
+	due = atomic_load_explicit(&fault->due, memory_order_relaxed);
+	if (due && due <= shunt_now(engine)) {
+		atomic_store(&fault->due, 0);
+		shunt_lock_take(&group->lock);
+		expire(engine, shunt_now(engine));
+		shunt_lock_leave(&group->lock);
+		shunt_group_poll_fully(engine);
+		shunt_lock_take(&group->lock);
+		take_down(engine);
+		shunt_lock_leave(&group->lock);
+		due = atomic_load(&fault->due);
+	}
+	if (due)
+		shunt_task_at(task, due);
 }

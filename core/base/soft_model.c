@@ -3,10 +3,10 @@
  * The text of a cost model: "PRESET", "KEY=VALUE,…" or "PRESET,KEY=VALUE,…", later values winning.
  * The keys are explained at struct soft_model.
  */
+#include "core/base/soft_model.h"
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
-#include "core/device/soft/soft.h"
 
 #define K (1ull << 10)
 #define G (1ull << 30)

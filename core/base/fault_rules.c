@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/device/fault_rules.h"
+#include "core/base/fault_rules.h"
 #include <errno.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include "core/device/fault.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define US 1000ull
