@@ -73,9 +73,10 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 		"%s  tx: track %d offset %" PRIu64 " posted %" PRIu64 " staged %" PRIu64
 		" consumed %" PRIu64 " ring %u from %" PRIu64
 		" want %d unpassed %u starved %d offer %" PRIx64 " asked %d\n",
-		prefix, shunt_heading_on_link(&tx->heading), tx->offset, tx->posted, tx->staged, tx->ring.consumed,
-		tx->ring.bytes, tx->ring.from, tx->want_link, shunt_heading_unpassed(&tx->heading), tx->starved,
-		tx->ring.offer, tx->ring.grow_asked);
+		prefix, shunt_heading_on_link(&tx->heading), tx->offset, tx->posted, tx->staged,
+		tx->ring.consumed, tx->ring.bytes, tx->ring.from, tx->want_link,
+		shunt_heading_unpassed(&tx->heading), tx->starved, tx->ring.offer,
+		tx->ring.grow_asked);
 	fprintf(file,
 		"%s  tx: flip %" PRId64 " upgrade %" PRIu64 " handback %" PRIu64
 		" shut %d dead %d end_fd %d"

@@ -148,7 +148,8 @@ void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream
 			       (unsigned long long)atomic_load(&stream->pacing.rate));
 	put_queues(text, stream);
 	put_signs(text, stream);
-	shunt_stats_put_bytes(text, "tx", shunt_heading_on_link(&stream->tx.heading) ? "link" : "tcp", tx);
+	shunt_stats_put_bytes(text, "tx",
+			      shunt_heading_on_link(&stream->tx.heading) ? "link" : "tcp", tx);
 	shunt_stats_put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", rx);
 	shunt_json_put(text, "}");
 }

@@ -148,7 +148,8 @@ static void posted_release(struct shunt_lane *lane, struct shunt_stream *stream,
 /* TCP may go on as soon as it has arrived. */
 static void posted_handback(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	if (!(shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_IS_POSTED) & SHUNT_HEADING_AWAITED))
+	if (!(shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_IS_POSTED) &
+	      SHUNT_HEADING_AWAITED))
 		return;
 	atomic_store(&lane->unsettled, true);
 	shunt_request_watch(lane->link->engine);

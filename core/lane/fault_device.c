@@ -416,7 +416,8 @@ static void freeze(struct shunt_engine *engine)
 	struct timespec left;
 	uint64_t ns, until;
 
-	if (!shunt_fault_strikes(&engine->fault, SHUNT_FAULT_FREEZE, SHUNT_FAULT_ANY, NULL, &ns) || engine->manual)
+	if (!shunt_fault_strikes(&engine->fault, SHUNT_FAULT_FREEZE, SHUNT_FAULT_ANY, NULL, &ns) ||
+	    engine->manual)
 		return;
 	until = shunt_now(engine) + ns;
 	while (shunt_now(engine) < until)

@@ -14,7 +14,8 @@ static bool is_possible(uint32_t word, enum shunt_heading_event event)
 
 	switch (event) {
 	case SHUNT_HEADING_UPGRADES:
-		return !(word & (SHUNT_HEADING_LINK | UNPASSED | SHUNT_HEADING_HALTED | SHUNT_HEADING_KERNELS));
+		return !(word & (SHUNT_HEADING_LINK | UNPASSED | SHUNT_HEADING_HALTED |
+				 SHUNT_HEADING_KERNELS));
 	case SHUNT_HEADING_HANDS_BACK:
 	case SHUNT_HEADING_ANNOUNCES:
 		return word & SHUNT_HEADING_LINK && !both && !(word & SHUNT_HEADING_HALTED);
@@ -38,7 +39,8 @@ uint32_t shunt_heading_after(uint32_t word, enum shunt_heading_event event)
 	case SHUNT_HEADING_UPGRADES:
 		return (word & ~(uint32_t)HALF) | SHUNT_HEADING_LINK | SHUNT_HEADING_UNPASSED;
 	case SHUNT_HEADING_HANDS_BACK:
-		return ((word & ~(uint32_t)(SHUNT_HEADING_LINK | HALF)) + SHUNT_HEADING_UNPASSED) | SHUNT_HEADING_UNPOSTED;
+		return ((word & ~(uint32_t)(SHUNT_HEADING_LINK | HALF)) + SHUNT_HEADING_UNPASSED) |
+		       SHUNT_HEADING_UNPOSTED;
 	case SHUNT_HEADING_IS_POSTED:
 		return word & ~(uint32_t)HALF;
 	case SHUNT_HEADING_IS_AWAITED:

@@ -301,7 +301,8 @@ bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream
 		return true;
 	shunt_lane_kick(lane);
 	shunt_group_poll_fully(lane->link->engine);
-	if (shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_IS_AWAITED) & SHUNT_HEADING_UNPOSTED)
+	if (shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_IS_AWAITED) &
+	    SHUNT_HEADING_UNPOSTED)
 		return false;	/* a window keeps it back: the poster sees the mark */
 	return shunt_lane_settled(lane) && !atomic_load(&lane->failed);
 }

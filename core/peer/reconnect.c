@@ -39,9 +39,10 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	    atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
 	    atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED)
 		return NEVER;
-	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD || shunt_heading_halted(&tx->heading) ||
-	    shunt_heading_on_link(&tx->heading) || rx->track != SHUNT_TCP ||
-	    atomic_load(&rx->boundary) != SHUNT_NEVER || atomic_load(&rx->second) != SHUNT_NEVER ||
+	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD ||
+	    shunt_heading_halted(&tx->heading) || shunt_heading_on_link(&tx->heading) ||
+	    rx->track != SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ||
+	    atomic_load(&rx->second) != SHUNT_NEVER ||
 	    atomic_load(&rx->proof.state) == SHUNT_EXPECTED || atomic_load(&rx->proof.fd) >= 0 ||
 	    tx->backlog.bytes || stream->tx.backlog.fd >= 0 || tx->fin_later.due || tx->pin ||
 	    atomic_load(&tx->pinned_wr) || stream->handing.fd >= 0 || stream->claim.under_way)

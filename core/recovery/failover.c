@@ -81,7 +81,8 @@ static uint64_t sent_by_link(const struct shunt_stream *stream)
 
 	if (!given || atomic_load(&stream->handing.asked) == SHUNT_GIVEN)
 		return 0;
-	return shunt_heading_on_link(&tx->heading) ? atomic_load(&tx->staged) : atomic_load(&tx->handback_at);
+	return shunt_heading_on_link(&tx->heading) ? atomic_load(&tx->staged) :
+						     atomic_load(&tx->handback_at);
 }
 
 static void tell(struct shunt_link *link, struct shunt_stream *stream)
@@ -192,8 +193,8 @@ static bool comes_late(const struct shunt_stream *stream, uint64_t from)
 {
 	const struct shunt_tx *tx = &stream->tx;
 
-	return !shunt_heading_on_link(&tx->heading) && shunt_heading_unpassed(&tx->heading) && from < atomic_load(&tx->handback_at) &&
-	       tx->offset > atomic_load(&tx->handback_at);
+	return !shunt_heading_on_link(&tx->heading) && shunt_heading_unpassed(&tx->heading) &&
+	       from < atomic_load(&tx->handback_at) && tx->offset > atomic_load(&tx->handback_at);
 }
 
 /*

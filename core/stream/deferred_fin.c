@@ -48,7 +48,8 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 		return true;
 	/* Its bytes are the kernel's, or the end has been said before, or nobody wants to hear it. */
 	if (!atomic_load(&tx->fin_later.due) &&
-	    ((!shunt_heading_on_link(&tx->heading) && !shunt_heading_unpassed(&tx->heading) && !shunt_heading_halted(&tx->heading)) ||
+	    ((!shunt_heading_on_link(&tx->heading) && !shunt_heading_unpassed(&tx->heading) &&
+	      !shunt_heading_halted(&tx->heading)) ||
 	     shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_RESET) ||
 	     atomic_load(&stream->released)))
 		return false;

@@ -21,7 +21,8 @@ static int end_gathering(struct shunt_stream *stream, void *arg)
 		atomic_store(&tx->gather.waits, false);
 		shunt_lock_leave(&tx->lock);
 	} else {
-		shunt_task_at(&engine->service->tasks.gather, shunt_now(engine) + SHUNT_GATHER_LOOK);
+		shunt_task_at(&engine->service->tasks.gather,
+			      shunt_now(engine) + SHUNT_GATHER_LOOK);
 	}
 	return 0;
 }

@@ -95,7 +95,8 @@ void shunt_loss_tell(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (shunt_heading_on_link(&tx->heading) && stream->control && tx->offset > atomic_load(&tx->upgrade_at))
+	if (shunt_heading_on_link(&tx->heading) && stream->control &&
+	    tx->offset > atomic_load(&tx->upgrade_at))
 		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELEASE);
 }
 

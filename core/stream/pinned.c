@@ -12,8 +12,8 @@ bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags)
 {
 	const struct shunt_tx *tx = &stream->tx;
 
-	return iovcnt == 1 && shunt_heading_on_link(&tx->heading) && atomic_load(&stream->state) == SHUNT_LINKED &&
-	       stream->lane->fetches && !tx->pin &&
+	return iovcnt == 1 && shunt_heading_on_link(&tx->heading) &&
+	       atomic_load(&stream->state) == SHUNT_LINKED && stream->lane->fetches && !tx->pin &&
 	       !(flags & (MSG_DONTWAIT | MSG_MORE)) && !atomic_load(&stream->nonblocking) &&
 	       !atomic_load(&tx->gather.corked);
 }

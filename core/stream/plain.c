@@ -2,32 +2,8 @@
 #include "core/stream/plain.h"
 #include "core/engine.h"
 #include "core/fork/fork_slots.h"
-#include "core/stream/decision.h"
 #include "core/stream/marks.h"
 #include "core/stream/stream_error.h"
-
-bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream,
-			enum shunt_reason reason)
-{
-	shunt_assert_held(&engine->streams_lock);
-	if (!stream->in_use || stream->why.plain)
-		return false;
-	stream->why.plain = reason;
-	engine->reasons[reason]++;
-	return true;
-}
-
-void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream,
-			   enum shunt_reason reason)
-{
-	bool first;
-
-	shunt_lock_take(&engine->streams_lock);
-	first = shunt_streams_note(engine, stream, reason);
-	shunt_lock_leave(&engine->streams_lock);
-	if (first)
-		shunt_decision_plain(stream, reason);
-}
 
 void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream,
 			 enum shunt_reason reason)

@@ -13,11 +13,5 @@ void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *strea
 			 enum shunt_reason reason);
 /* Is it ours to use? Otherwise it is plain, or FOREIGN. No lock held. */
 bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream);
-/* Why the stream is plain, or will be: the first reason counts. No lock right of streams_lock held. */
-void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream,
-			   enum shunt_reason reason);
-/* The same, streams_lock held. True: it is the first. */
-bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream,
-			enum shunt_reason reason);
 
 #endif

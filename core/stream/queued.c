@@ -90,7 +90,8 @@ void shunt_queued_look(struct shunt_stream *stream, struct shunt_queued *queued)
 	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->link))
 		look_at_link(stream, queued);
 	shunt_lock_leave(&group->lock);
-	if (!shunt_heading_on_link(&stream->tx.heading) || shunt_heading_unpassed(&stream->tx.heading)) {
+	if (!shunt_heading_on_link(&stream->tx.heading) ||
+	    shunt_heading_unpassed(&stream->tx.heading)) {
 		uint64_t tcp = without_ours(stream, ask_kernel(stream, SIOCOUTQ));
 
 		queued->sendq = tcp == SHUNT_NEVER ? SHUNT_NEVER : queued->sendq + tcp;
@@ -102,4 +103,20 @@ void shunt_queued_look(struct shunt_stream *stream, struct shunt_queued *queued)
 			rx, rx->track == SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ?
 				    ask_kernel(stream, SIOCINQ) :
 				    0);
+}
+
+int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+	int tcp = 0;
+
+	shunt_lock_take(&tx->lock);
+	engine->sys->ioctl(fd, SIOCOUTQ, &tcp);
+	tcp -= shunt_proof_unsent(tx, tcp);
+	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&tx->heading))
+		tcp += shunt_narrow_int(tx->offset - atomic_load(&tx->posted));
+	if (tx->backlog.bytes && tx->backlog.bytes != tx->proof.nonce)
+		tcp += shunt_narrow_int(tx->backlog.size - tx->backlog.done);
+	shunt_lock_leave(&tx->lock);
+	return tcp;
 }

@@ -186,7 +186,8 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 			ask |= EPOLLOUT | EPOLLWRNORM;
 	}
 	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
-	else if (shunt_heading_unpassed(&stream->tx.heading) || shunt_heading_halted(&stream->tx.heading))
+	else if (shunt_heading_unpassed(&stream->tx.heading) ||
+		 shunt_heading_halted(&stream->tx.heading))
 		ask |= EPOLLERR;
 	return ask;
 }

@@ -317,13 +317,15 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 	shunt_assert_held(&stream->tx.lock);
 	if (offset < atomic_load(&tx->upgrade_at))
 		offset = atomic_load(&tx->upgrade_at);
-	back = shunt_heading_on_link(&tx->heading) || (shunt_heading_unpassed(&tx->heading) && offset < atomic_load(&tx->handback_at));
+	back = shunt_heading_on_link(&tx->heading) ||
+	       (shunt_heading_unpassed(&tx->heading) && offset < atomic_load(&tx->handback_at));
 	atomic_store(&tx->want_link, false);
 	tx->quick = false;
 	tx->flip_at = SHUNT_NEVER;
 	shunt_proof_withdraw(stream);
-	if (back && !shunt_heading_on_link(&tx->heading) && (tx->offset > atomic_load(&tx->handback_at) ||
-					       shunt_heading_is(&tx->heading, SHUNT_HEADING_KERNELS)))
+	if (back && !shunt_heading_on_link(&tx->heading) &&
+	    (tx->offset > atomic_load(&tx->handback_at) ||
+	     shunt_heading_is(&tx->heading, SHUNT_HEADING_KERNELS)))
 		return -ENODATA;	/* TCP has gone on behind unread bytes of the link */
 	shunt_heading_turn(&tx->heading, SHUNT_HEADING_IS_POSTED);	/* the peer asked, so it knows */
 	if (back) {

@@ -131,7 +131,8 @@ bool shunt_rings_change(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_assert_held(&stream->tx.lock);
-	return atomic_load(&stream->state) != SHUNT_LINKED || !shunt_heading_on_link(&tx->heading) ||
+	return atomic_load(&stream->state) != SHUNT_LINKED ||
+	       !shunt_heading_on_link(&tx->heading) ||
 	       shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
 	       shunt_lane_change_ring(stream->lane, stream);
 }

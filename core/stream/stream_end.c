@@ -72,8 +72,8 @@ bool shunt_streams_owes(const struct shunt_stream *stream)
 	uint64_t retired = atomic_load(&stream->lane->retired);
 
 	return (shunt_heading_on_link(&tx->heading) || shunt_heading_unpassed(&tx->heading)) &&
-	       (atomic_load(&tx->staged) != atomic_load(&tx->posted) || atomic_load(&tx->stage.kept_wr) > retired ||
-		atomic_load(&tx->pinned_wr) > retired);
+	       (atomic_load(&tx->staged) != atomic_load(&tx->posted) ||
+		atomic_load(&tx->stage.kept_wr) > retired || atomic_load(&tx->pinned_wr) > retired);
 }
 
 void shunt_streams_let_go(struct shunt_stream *stream)
@@ -81,8 +81,8 @@ void shunt_streams_let_go(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_assert_held(&stream->tx.lock);
-	if ((shunt_heading_halted(&tx->heading) && shunt_streams_owes(stream)) || tx->backlog.bytes ||
-	    atomic_load(&tx->pin))
+	if ((shunt_heading_halted(&tx->heading) && shunt_streams_owes(stream)) ||
+	    tx->backlog.bytes || atomic_load(&tx->pin))
 		return;
 	shunt_deferred_fin_resume(stream);
 	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);

@@ -11,6 +11,7 @@
 #include "core/link/seats.h"
 #include "core/peer/attach.h"
 #include "core/stream/again.h"
+#include "core/stream/decision.h"
 #include "core/stream/overflow.h"
 #include "core/stream/traced.h"
 #include "core/stream/user_timeout.h"
@@ -361,4 +362,27 @@ bool shunt_stream_is_plain(const struct shunt_stream *stream)
 bool shunt_stream_is_linked(const struct shunt_stream *stream)
 {
 	return atomic_load(&((struct shunt_stream *)stream)->state) == SHUNT_LINKED;
+}
+
+bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream,
+			enum shunt_reason reason)
+{
+	shunt_assert_held(&engine->streams_lock);
+	if (!stream->in_use || stream->why.plain)
+		return false;
+	stream->why.plain = reason;
+	engine->reasons[reason]++;
+	return true;
+}
+
+void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream,
+			   enum shunt_reason reason)
+{
+	bool first;
+
+	shunt_lock_take(&engine->streams_lock);
+	first = shunt_streams_note(engine, stream, reason);
+	shunt_lock_leave(&engine->streams_lock);
+	if (first)
+		shunt_decision_plain(stream, reason);
 }

@@ -31,6 +31,12 @@ struct shunt_sweep {
  */
 struct shunt_stream *shunt_streams_next(struct shunt_engine *engine, struct shunt_sweep *sweep);
 
+/* Why the stream is plain, or will be: the first reason counts. No lock right of streams_lock held. */
+void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream,
+			   enum shunt_reason reason);
+/* The same, streams_lock held. True: it is the first. */
+bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream,
+			enum shunt_reason reason);
 /* A hold keeps the memory of a stream from being reused. No lock right of streams_lock held. */
 void shunt_streams_hold(struct shunt_stream *stream);
 void shunt_streams_unhold(struct shunt_stream *stream);

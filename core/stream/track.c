@@ -45,7 +45,8 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 	shunt_assert_held(&stream->tx.lock);
 	if (track == SHUNT_TCP && shunt_overflow_to_tcp(stream, stream->fd))
 		return;
-	shunt_heading_turn(&tx->heading, track == SHUNT_LINK ? SHUNT_HEADING_UPGRADES : SHUNT_HEADING_HANDS_BACK);
+	shunt_heading_turn(&tx->heading,
+			   track == SHUNT_LINK ? SHUNT_HEADING_UPGRADES : SHUNT_HEADING_HANDS_BACK);
 	tx->announced++;
 	if (track == SHUNT_LINK) {
 		shunt_overflow_begin(tx);
@@ -105,13 +106,15 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 				 shunt_proof_is_complete(stream) ?
 			 SHUNT_LINK :
 			 SHUNT_TCP;
-	if ((wanted == SHUNT_LINK) != shunt_heading_on_link(&tx->heading) && !shunt_heading_unpassed(&tx->heading) && !atomic_load(&stream->released) &&
+	if ((wanted == SHUNT_LINK) != shunt_heading_on_link(&tx->heading) &&
+	    !shunt_heading_unpassed(&tx->heading) && !atomic_load(&stream->released) &&
 	    !tx->backlog.bytes) {
 		if (wanted == SHUNT_TCP)
 			shunt_left_choose(engine, stream);
 		turn(engine, stream, wanted);
 	}
-	tx->quick = shunt_heading_on_link(&tx->heading) && tx->flip_at == SHUNT_NEVER && wanted == SHUNT_LINK;
+	tx->quick = shunt_heading_on_link(&tx->heading) && tx->flip_at == SHUNT_NEVER &&
+		    wanted == SHUNT_LINK;
 }
 
 void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -121,7 +124,8 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 
 	shunt_assert_held(&stream->tx.lock);
 	tx->quick = false;
-	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING && !shunt_heading_halted(&tx->heading))
+	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
+	    !shunt_heading_halted(&tx->heading))
 		shunt_track_choose(engine, stream);
 	if (shunt_heading_on_link(&tx->heading) != before)
 		shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* a waiter for room waits on the other track */

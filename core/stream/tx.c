@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
-#include <linux/sockios.h>
 #include "core/base/cycles.h"
 #include "core/base/iov.h"
 #include "core/engine.h"
@@ -216,7 +214,8 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 			return unsent;
 	}
 
-	if (__builtin_expect(shunt_heading_unpassed(&tx->heading), 0) && !shunt_lane_handed_over(stream->lane, stream))
+	if (__builtin_expect(shunt_heading_unpassed(&tx->heading), 0) &&
+	    !shunt_lane_handed_over(stream->lane, stream))
 		return -EAGAIN;
 
 	/* The rest is sent by the next turn of the caller's loop. */
@@ -495,18 +494,3 @@ void shunt_stream_push(struct shunt_stream *stream)
 		shunt_lane_push(stream->lane, stream);
 }
 
-int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
-{
-	struct shunt_tx *tx = &stream->tx;
-	int tcp = 0;
-
-	shunt_lock_take(&tx->lock);
-	engine->sys->ioctl(fd, SIOCOUTQ, &tcp);
-	tcp -= shunt_proof_unsent(tx, tcp);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&tx->heading))
-		tcp += shunt_narrow_int(tx->offset - atomic_load(&tx->posted));
-	if (tx->backlog.bytes && tx->backlog.bytes != tx->proof.nonce)
-		tcp += shunt_narrow_int(tx->backlog.size - tx->backlog.done);
-	shunt_lock_leave(&tx->lock);
-	return tcp;
-}

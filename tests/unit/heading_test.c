@@ -89,7 +89,8 @@ static void invariants_hold_in_all_states(void **state)
 	for (size_t i = 0; i < count; i++) {
 		uint32_t word = queue[i];
 
-		assert_int_not_equal(word & SHUNT_HEADING_UNPASSED_MASK, SHUNT_HEADING_UNPASSED_MASK);
+		assert_int_not_equal(word & SHUNT_HEADING_UNPASSED_MASK,
+				     SHUNT_HEADING_UNPASSED_MASK);
 		if (word & LINK)	/* nobody waits for TCP, and the kernel has nothing of its own */
 			assert_false(word & (UNPOSTED | AWAITED | KERNELS));
 		if (word & AWAITED)
@@ -113,7 +114,8 @@ static void turning_tells_the_state_before(void **state)
 	(void)state;
 	assert_int_equal(shunt_heading_turn(&heading, SHUNT_HEADING_UPGRADES), 0);
 	assert_true(shunt_heading_on_link(&heading));
-	assert_int_equal(shunt_heading_turn(&heading, SHUNT_HEADING_HANDS_BACK), LINK | UNPASSED(1));
+	assert_int_equal(shunt_heading_turn(&heading, SHUNT_HEADING_HANDS_BACK),
+			 LINK | UNPASSED(1));
 	assert_int_equal(shunt_heading_unpassed(&heading), 2);
 	shunt_heading_turn(&heading, SHUNT_HEADING_IS_AWAITED);
 	assert_true(shunt_heading_turn(&heading, SHUNT_HEADING_IS_POSTED) & AWAITED);
