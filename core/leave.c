@@ -18,6 +18,7 @@
 #include "core/admin/doors.h"
 #include "core/fork/fork_slots.h"
 #include "core/peer/claim.h"
+#include "core/peer/claim_state.h"
 #include "core/peer/link_end.h"
 #include "core/peer/links.h"
 #include "core/peer/listener_owner.h"
@@ -182,7 +183,7 @@ static bool owes(struct shunt_stream *stream, void *unused)
 	return stream->tx.backlog.awaited;
 }
 
-/* What it owes to TCP will not be written: the connection is reset. */
+/* The connection is reset: its backlog will not be written. */
 static void stream_give_up(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;

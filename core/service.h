@@ -16,6 +16,7 @@
 #include "core/engine.h"
 #include "core/loop/loop.h"
 #include "core/peer/claim.h"
+#include "core/peer/claim_state.h"
 #include "core/peer/limits.h"
 #include "core/peer/proofs.h"
 #include "core/peer/rendezvous.h"

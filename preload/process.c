@@ -10,7 +10,7 @@
 #include "core/base/log.h"
 #include "core/device/fault.h"
 #include "preload/confine.h"
-#include "preload/uring.h"
+#include "core/stream/uring.h"
 
 static struct shunt_files no_files;
 
@@ -141,7 +141,8 @@ static void make_engine(void)
 	__atomic_store_n(&shunt_process.engine, engine, __ATOMIC_SEQ_CST);
 	(void)at_quick_exit(shunt_process_finish);	/* if not, its peers learn of the end from the kernel */
 	__atomic_store_n(&shunt_process.files, shunt_engine_files(engine), __ATOMIC_RELEASE);
-	shunt_uring_begin();
+	atomic_thread_fence(memory_order_seq_cst);	/* uring_note() sees the engine, or this sees its answer */
+	shunt_uring_set(engine, (enum shunt_uring)atomic_load(&shunt_process.uring));
 	shunt_confine_made(engine);
 }
 

@@ -20,6 +20,7 @@
 struct shunt_process {
 	struct shunt_files *files;	/* never NULL: an empty table until there is an engine */
 	struct shunt_engine *engine;	/* set before files, then constant */
+	_Atomic int uring;		/* enum shunt_uring: what was last answered about rings of io_uring */
 	pid_t pid;			/* whose memory this is */
 	bool cancels;			/* some thread has been cancelled */
 	bool anew;			/* the service thread has ended: it begins anew with the next wait (confine.c) */

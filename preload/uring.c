@@ -9,23 +9,15 @@
 #include "preload/rights.h"
 #include "preload/uring.h"
 
-static _Atomic enum shunt_uring answered;	/* while there is no engine */
-
 static void uring_note(enum shunt_uring uring)
 {
 	struct shunt_engine *engine = shunt_process.engine;
-	bool news = atomic_exchange(&answered, uring) != uring;
+	bool news = atomic_exchange(&shunt_process.uring, (int)uring) != (int)uring;
 
 	if (engine)
 		news = shunt_uring_set(engine, uring);
 	if (news)
 		shunt_uring_tell(uring);
-}
-
-void shunt_uring_begin(void)
-{
-	atomic_thread_fence(memory_order_seq_cst);	/* uring_note() sees the engine, or we its answer */
-	shunt_uring_set(shunt_process.engine, atomic_load(&answered));
 }
 
 /* Streams that never come to a link are seen by every ring. */

@@ -10,7 +10,4 @@
  * on links have gone back to TCP. errno is kept.
  */
 bool shunt_uring_refused(void);
-/* There is an engine now. */
-void shunt_uring_begin(void);
-
 #endif

@@ -4,13 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include "core/lane/lanes.h"
 #include "core/leave.h"
 #include "core/link/seats.h"
 #include "core/link/trust.h"
 #include "core/peer/attach.h"
 #include "core/peer/claim_grant.h"
+#include "core/peer/claim_link.h"
 #include "core/peer/claim_refuse.h"
+#include "core/peer/claim_state.h"
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"
 #include "core/peer/listener_owner.h"
@@ -26,156 +27,12 @@
 #include "core/stream/decision.h"
 #include "core/stream/offer.h"
 #include "core/stream/proof.h"
-#include "core/stream/rings.h"
-#include "core/stream/slow_stream.h"
 #include "core/stream/tuple.h"
 #include "core/stream/uring.h"
-#include "core/trace/probe.h"
 
 #define CONNECTING 1000000ull	/* ns until a connection that was not established is looked at again */
 
-static void begin_claim(struct shunt_stream *stream)
-{
-	shunt_streams_hold(stream);
-	stream->claim.under_way = true;
-	stream->claim.begun = shunt_slow_begin(stream->engine);
-}
-
-static void end_claim(struct shunt_stream *stream)
-{
-	if (!stream->claim.under_way)
-		return;
-	stream->claim.under_way = false;
-	shunt_slow_stream(stream, SHUNT_STEP_CLAIM, stream->claim.begun,
-			  stream->link ? stream->link->peer_pid : 0);
-	shunt_streams_unhold(stream);
-}
-
-void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
-{
-	SHUNT_PROBE3(claim_refused, atomic_load(&stream->fd), 0, shunt_reason_text(reason));
-	shunt_streams_vacate(stream);
-	if (!shunt_reconnect_later(stream))
-		shunt_streams_plain(engine, stream, reason);
-	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
-	end_claim(stream);
-}
-
-enum shunt_reason shunt_claim_reason(struct shunt_service *service,
-				     const struct shunt_stream *stream, enum shunt_reason reason)
-{
-	return (reason == SHUNT_REASON_NO_SHUNT || reason == SHUNT_REASON_NOT_HAD) && stream->tuple_known &&
-	       shunt_witness_misses(service, &stream->tuple) ? SHUNT_REASON_TRANSLATED : reason;
-}
-
 /* --- the connecting side --- */
-
-/* Why nobody is asked there now. */
-static enum shunt_reason refusal_of(struct shunt_service *service, const struct shunt_tuple *tuple)
-{
-	struct shunt_name name;
-	uint64_t now = shunt_now(service->engine);
-
-	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &name);
-	for (int i = 0; i < SHUNT_REFUSED_SLOTS; i++) {
-		struct shunt_refused *refused = &service->refused[i];
-
-		if (refused->until > now && refused->name.length == name.length &&
-		    !memcmp(refused->name.text, name.text, name.length))
-			return refused->reason;
-	}
-	return SHUNT_REASON_NONE;
-}
-
-static void remember_refusal(struct shunt_service *service, const struct shunt_tuple *tuple, enum shunt_reason reason)
-{
-	struct shunt_refused *refused = &service->refused[service->refused_next++ % SHUNT_REFUSED_SLOTS];
-
-	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &refused->name);
-	refused->until = shunt_now(service->engine) + service->engine->config.refused_ms * 1000000;
-	refused->reason = reason;
-}
-
-/* close() takes this lock before: a call under way on the number would keep the socket open. */
-int shunt_claim_learn(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	int result = 0;
-
-	shunt_lock_take(&engine->streams_lock);
-	if (!stream->tuple_known)
-		result = shunt_rendezvous_learn(stream);
-	shunt_lock_leave(&engine->streams_lock);
-	return result;
-}
-
-bool shunt_claim_is_trusted(struct shunt_link *link)
-{
-	struct ucred self;
-
-	return link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.proves ||
-	       !shunt_trust_self(link->engine, &self);
-}
-
-static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
-{
-	struct shunt_engine *engine = link->engine;
-	struct shunt_message message = { .type = SHUNT_MSG_CLAIM };
-
-	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->fd < 0) {
-		shunt_claim_stays(engine, stream, SHUNT_REASON_CLOSED);
-		return;
-	}
-	if (!shunt_claim_is_trusted(link)) {
-		shunt_claim_stays(engine, stream, shunt_trust_reason(-ENOKEY));
-		return;
-	}
-	if (!shunt_channel_joins(&link->channel, stream->tuple.local, stream->tuple.peer)) {
-		shunt_claim_stays(engine, stream, SHUNT_REASON_ELSEWHERE);
-		return;
-	}
-	message.claim.tuple = stream->tuple;
-	if (link->channel.kind == SHUNT_CHANNEL_UNIX && !link->channel.abroad)
-		message.claim.network = stream->network;
-	if (shunt_seats_take(link, stream, shunt_lanes_emptiest(link), &message.claim.place)) {
-		shunt_claim_stays(engine, stream, link->device->kind->shortage());
-		return;
-	}
-	if (link->nonces && !shunt_proof_chance(stream, message.claim.chance)) {
-		shunt_claim_stays(engine, stream, SHUNT_REASON_NO_RANDOM);
-		return;
-	}
-	atomic_fetch_add(&engine->claims, 1);
-	shunt_decision_step(stream, "claimed of process %u, as stream %u on lane %u", link->peer_pid, stream->id,
-			    stream->lane->number);
-	if (shunt_link_send(link, &message, NULL, 0))
-		shunt_claim_stays(engine, stream, SHUNT_REASON_CLAIM_UNSENT);
-}
-
-void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream)
-{
-	if (link->met && !shunt_possession_is_proven(link, stream)) {
-		shunt_possession_ask(link, stream);
-		return;
-	}
-	if (atomic_load(&link->state) == SHUNT_LINK_UP && shunt_reconnect_tried(link)) {
-		send_claim(link, stream);
-		return;
-	}
-	stream->claim.next_offer = link->waiting;
-	link->waiting = stream;
-}
-
-void shunt_claim_again(struct shunt_link *link, struct shunt_stream *stream)
-{
-	begin_claim(stream);
-	shunt_claim_on(link, stream);
-}
-
-void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream, enum shunt_reason reason)
-{
-	remember_refusal(service, &stream->tuple, reason);
-	shunt_claim_stays(service->engine, stream, reason);
-}
 
 static struct shunt_link *link_by(struct shunt_service *service, const struct shunt_tuple *tuple,
 				  const struct shunt_name *names, int count)
@@ -306,7 +163,8 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_link *link = link_to(service, &stream->tuple);
-	enum shunt_reason reason = link ? SHUNT_REASON_NONE : refusal_of(service, &stream->tuple);
+	enum shunt_reason reason = link ? SHUNT_REASON_NONE :
+					  shunt_claim_refusal(service, &stream->tuple);
 
 	if (shunt_verdict_leaves(stream))
 		shunt_claim_stays(engine, stream, SHUNT_REASON_RULE);
@@ -318,29 +176,6 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 		claim_here(service, stream);
 	else
 		claim_elsewhere(service, stream);
-}
-
-void shunt_claim_link_met(struct shunt_link *link)
-{
-	struct shunt_stream *stream;
-
-	while ((stream = link->waiting) != NULL) {
-		link->waiting = stream->claim.next_offer;
-		shunt_claim_on(link, stream);
-	}
-}
-
-void shunt_claim_link_up(struct shunt_link *link)
-{
-	struct shunt_stream *stream;
-
-	shunt_assert_service_thread(link->engine);
-	if (!shunt_reconnect_tried(link))
-		return;
-	while ((stream = link->waiting) != NULL) {
-		link->waiting = stream->claim.next_offer;
-		send_claim(link, stream);
-	}
 }
 
 static void wait_connected(struct shunt_service *service, struct shunt_stream *stream)
@@ -369,7 +204,7 @@ void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *strea
 		shunt_claim_stays(service->engine, stream, SHUNT_REASON_URING);
 	} else if (stream->role == SHUNT_CONNECTOR) {
 		shunt_decision_step(stream, "used for the first time");
-		begin_claim(stream);
+		shunt_claim_begin(stream);
 		offer_connector(service, stream);
 	} else {
 		shunt_claim_match(service, stream);
@@ -407,7 +242,7 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 	shunt_attach_allow(engine, stream);
 	shunt_link_send(link, &answer, NULL, 0);
 	shunt_decision_linked(stream);
-	end_claim(stream);
+	shunt_claim_end(stream);
 }
 
 /* --- what does not come --- */

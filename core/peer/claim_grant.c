@@ -7,6 +7,7 @@
 #include "core/link/seats.h"
 #include "core/peer/attach.h"
 #include "core/peer/claim.h"
+#include "core/peer/claim_state.h"
 #include "core/peer/invite.h"
 #include "core/peer/limits.h"
 #include "core/peer/listener_owner.h"

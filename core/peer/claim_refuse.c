@@ -2,6 +2,7 @@
 #include "core/peer/claim_refuse.h"
 #include "core/peer/attach.h"
 #include "core/peer/claim.h"
+#include "core/peer/claim_state.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
 

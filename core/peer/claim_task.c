@@ -2,6 +2,7 @@
 #include "core/peer/claim_task.h"
 #include <string.h>
 #include "core/peer/claim.h"
+#include "core/peer/claim_state.h"
 #include "core/peer/rendezvous.h"
 #include "core/peer/verdict.h"
 #include "core/service.h"

@@ -10,6 +10,8 @@
 #include "core/link/seats.h"
 #include "core/peer/attach.h"
 #include "core/peer/claim.h"
+#include "core/peer/claim_link.h"
+#include "core/peer/claim_state.h"
 #include "core/peer/claim_grant.h"
 #include "core/peer/claim_refuse.h"
 #include "core/peer/link_end.h"

@@ -4,7 +4,9 @@ peer_sources = \
 	core/peer/attach.c core/peer/attach.h \
 	core/peer/claim.c core/peer/claim.h \
 	core/peer/claim_grant.c core/peer/claim_grant.h \
+	core/peer/claim_link.c core/peer/claim_link.h \
 	core/peer/claim_refuse.c core/peer/claim_refuse.h \
+	core/peer/claim_state.c core/peer/claim_state.h \
 	core/peer/claim_task.c core/peer/claim_task.h \
 	core/peer/directory.c core/peer/directory.h \
 	core/peer/directory_ask.c core/peer/directory_ask.h \

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/peer/claim.h"
+#include "core/peer/claim_link.h"
 #include "core/peer/link_make.h"
 #include "core/link/seats.h"
 #include "core/peer/links.h"

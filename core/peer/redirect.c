@@ -5,6 +5,8 @@
  */
 #include <string.h>
 #include "core/peer/claim.h"
+#include "core/peer/claim_link.h"
+#include "core/peer/claim_state.h"
 #include "core/peer/redirect.h"
 #include "core/peer/remote_link.h"
 #include "core/peer/remote_words.h"

@@ -13,6 +13,7 @@
 #include "core/base/address.h"
 #include "core/leave.h"
 #include "core/peer/claim.h"
+#include "core/peer/claim_state.h"
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"
 #include "core/peer/remote_ask.h"

@@ -9,6 +9,8 @@
 #include <sys/random.h>
 #include "core/base/address.h"
 #include "core/peer/claim.h"
+#include "core/peer/claim_link.h"
+#include "core/peer/claim_state.h"
 #include "core/peer/directory_ask.h"
 #include "core/peer/remote_course.h"
 #include "core/peer/remote_link.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is asked of the kernel's socket of a stream, or done to it, beside its bytes. */
+/* Questions to the kernel's socket of a stream, and a reset of it, beside its bytes. */
 #ifndef SHUNT_CORE_STREAM_KERNEL_TCP_H
 #define SHUNT_CORE_STREAM_KERNEL_TCP_H
 

@@ -4,6 +4,8 @@
 #include <string.h>
 #include "core/base/address.h"
 #include "core/peer/claim.h"
+#include "core/peer/claim_link.h"
+#include "core/peer/claim_state.h"
 #include "core/service.h"
 
 static const uint8_t same[16] = { SHUNT_ADDRESS_V4, 127, 0, 0, 1 };	/* that connections of a bed have at both ends */

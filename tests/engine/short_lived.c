@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include "core/peer/claim_state.h"
 #include "core/base/address.h"
 #include "core/engine.h"
 #include "core/service.h"

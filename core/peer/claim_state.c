@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/peer/claim_state.h"
+#include <string.h>
+#include <sys/epoll.h>
+#include "core/link/trust.h"
+#include "core/peer/reconnect.h"
+#include "core/peer/rendezvous.h"
+#include "core/peer/witness.h"
+#include "core/service.h"
+#include "core/stream/slow_stream.h"
+#include "core/trace/probe.h"
+
+void shunt_claim_begin(struct shunt_stream *stream)
+{
+	shunt_streams_hold(stream);
+	stream->claim.under_way = true;
+	stream->claim.begun = shunt_slow_begin(stream->engine);
+}
+
+void shunt_claim_end(struct shunt_stream *stream)
+{
+	if (!stream->claim.under_way)
+		return;
+	stream->claim.under_way = false;
+	shunt_slow_stream(stream, SHUNT_STEP_CLAIM, stream->claim.begun,
+			  stream->link ? stream->link->peer_pid : 0);
+	shunt_streams_unhold(stream);
+}
+
+void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream,
+		       enum shunt_reason reason)
+{
+	SHUNT_PROBE3(claim_refused, atomic_load(&stream->fd), 0, shunt_reason_text(reason));
+	shunt_streams_vacate(stream);
+	if (!shunt_reconnect_later(stream))
+		shunt_streams_plain(engine, stream, reason);
+	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
+	shunt_claim_end(stream);
+}
+
+enum shunt_reason shunt_claim_reason(struct shunt_service *service,
+				     const struct shunt_stream *stream, enum shunt_reason reason)
+{
+	return (reason == SHUNT_REASON_NO_SHUNT || reason == SHUNT_REASON_NOT_HAD) &&
+			       stream->tuple_known &&
+			       shunt_witness_misses(service, &stream->tuple) ?
+		       SHUNT_REASON_TRANSLATED :
+		       reason;
+}
+
+enum shunt_reason shunt_claim_refusal(struct shunt_service *service,
+				      const struct shunt_tuple *tuple)
+{
+	struct shunt_name name;
+	uint64_t now = shunt_now(service->engine);
+
+	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &name);
+	for (int i = 0; i < SHUNT_REFUSED_SLOTS; i++) {
+		struct shunt_refused *refused = &service->refused[i];
+
+		if (refused->until > now && refused->name.length == name.length &&
+		    !memcmp(refused->name.text, name.text, name.length))
+			return refused->reason;
+	}
+	return SHUNT_REASON_NONE;
+}
+
+static void remember_refusal(struct shunt_service *service, const struct shunt_tuple *tuple,
+			     enum shunt_reason reason)
+{
+	struct shunt_refused *refused =
+		&service->refused[service->refused_next++ % SHUNT_REFUSED_SLOTS];
+
+	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &refused->name);
+	refused->until = shunt_now(service->engine) + service->engine->config.refused_ms * 1000000;
+	refused->reason = reason;
+}
+
+void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream,
+		       enum shunt_reason reason)
+{
+	remember_refusal(service, &stream->tuple, reason);
+	shunt_claim_stays(service->engine, stream, reason);
+}
+
+/* close() takes this lock before: a call under way on the number would keep the socket open. */
+int shunt_claim_learn(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int result = 0;
+
+	shunt_lock_take(&engine->streams_lock);
+	if (!stream->tuple_known)
+		result = shunt_rendezvous_learn(stream);
+	shunt_lock_leave(&engine->streams_lock);
+	return result;
+}
+
+bool shunt_claim_is_trusted(struct shunt_link *link)
+{
+	struct ucred self;
+
+	return link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.proves ||
+	       !shunt_trust_self(link->engine, &self);
+}

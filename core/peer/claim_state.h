@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/* One stream's claim as the connecting side has it: begun, over, refused, and for how long. Service thread throughout. */
+#ifndef SHUNT_CORE_PEER_CLAIM_STATE_H
+#define SHUNT_CORE_PEER_CLAIM_STATE_H
+
+#include <stdbool.h>
+#include "core/base/reason.h"
+#include "core/engine.h"
+
+struct shunt_service;
+
+struct shunt_refused {		/* an address that is not asked again for a while */
+	struct shunt_name name;
+	uint64_t until;
+	enum shunt_reason reason;
+};
+
+#define SHUNT_REFUSED_SLOTS 64
+
+/* It is under way, and the stream held, until shunt_claim_end() or shunt_claim_stays(). */
+void shunt_claim_begin(struct shunt_stream *stream);
+void shunt_claim_end(struct shunt_stream *stream);
+/* It stays on TCP; no other does because of it. */
+void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream,
+		       enum shunt_reason reason);
+/* It stays on TCP, and so do others to that address for a while. */
+void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream,
+		       enum shunt_reason reason);
+/* Why nobody is asked at this address now; SHUNT_REASON_NONE: somebody may be. */
+enum shunt_reason shunt_claim_refusal(struct shunt_service *service,
+				      const struct shunt_tuple *tuple);
+/* Why a connection to this host was not claimed: the reason, or a better one that the kernel knows. */
+enum shunt_reason shunt_claim_reason(struct shunt_service *service,
+				     const struct shunt_stream *stream, enum shunt_reason reason);
+/* Finds the stream's addresses, if they are not known. 0 or -errno. */
+int shunt_claim_learn(struct shunt_engine *engine, struct shunt_stream *stream);
+/*
+ * False, for example: the process has changed its user since the link was made. Then it gets only
+ * connections that are proven.
+ */
+bool shunt_claim_is_trusted(struct shunt_link *link);
+
+#endif
