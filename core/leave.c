@@ -17,7 +17,6 @@
 #include <unistd.h>
 #include "core/admin/doors.h"
 #include "core/fork/fork_slots.h"
-#include "core/peer/claim.h"
 #include "core/peer/claim_state.h"
 #include "core/peer/link_end.h"
 #include "core/peer/links.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/claim_refuse.h"
 #include "core/peer/attach.h"
-#include "core/peer/claim.h"
 #include "core/peer/claim_state.h"
 #include "core/service.h"
 #include "core/stream/decision.h"

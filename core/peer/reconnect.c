@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include "core/peer/claim.h"
 #include "core/peer/claim_link.h"
 #include "core/peer/link_make.h"
 #include "core/link/seats.h"

@@ -12,7 +12,6 @@
 #include <sys/epoll.h>
 #include "core/base/address.h"
 #include "core/leave.h"
-#include "core/peer/claim.h"
 #include "core/peer/claim_state.h"
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"

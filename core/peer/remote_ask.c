@@ -8,7 +8,6 @@
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include "core/base/address.h"
-#include "core/peer/claim.h"
 #include "core/peer/claim_link.h"
 #include "core/peer/claim_state.h"
 #include "core/peer/directory_ask.h"

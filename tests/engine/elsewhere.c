@@ -3,7 +3,6 @@
 #include "tests/engine/bed.h"
 #include <string.h>
 #include "core/base/address.h"
-#include "core/peer/claim.h"
 #include "core/peer/claim_link.h"
 #include "core/peer/claim_state.h"
 #include "core/service.h"
