@@ -18,6 +18,7 @@
 #include "core/leave.h"
 #include "core/link/share.h"
 #include "core/no_new_privs.h"
+#include "core/peer/fork_owner.h"
 #include "core/peer/claim.h"
 #include "core/peer/claim_task.h"
 #include "core/peer/eviction.h"
@@ -65,7 +66,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		void (*run)(struct shunt_task *);
 		bool each_round;
 	} order[] = {
-		{ "prove", &tasks->prove, shunt_proof_run, false },
+		{ "prove", &tasks->prove, shunt_fork_owner_prove, false },
 		{ "listen", &tasks->listen, shunt_listen_run, false },
 		{ "offer", &tasks->offer, shunt_claim_task_offers, false },
 		{ "doors", &tasks->doors, shunt_porter_run, false },

@@ -3,7 +3,7 @@
 #include "core/admin/stats.h"
 #include "core/fd/own_fds.h"
 #include "core/fork/fork_door.h"
-#include "core/fork/fork_handover.h"
+#include "core/peer/fork_owner.h"
 #include <errno.h>
 #include "core/service.h"
 
@@ -12,7 +12,7 @@ int shunt_doors_open(struct shunt_service *service)
 	struct shunt_engine *engine = service->engine;
 
 	service->statistics_source.ready = shunt_stats_serve;
-	service->rights_source.ready = shunt_fork_handover_serve;
+	service->rights_source.ready = shunt_fork_owner_serve;
 	service->statistics_fd = shunt_stats_listen(engine);
 	shunt_admin_open(service);
 	service->rights_fd = shunt_fork_door_open(engine);

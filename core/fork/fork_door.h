@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The doors at which relatives knock (fork_handover.h). Relatives are the processes that share the page of
+ * The doors at which relatives knock (core/stream/handover.h). Relatives are the processes that share the page of
  * fork_slots.h. The name of a door is a hash over the owner's process id and the number of the owner's door. Only
  * relatives know its key. A stranger sees a name in /proc/net/unix once the door is open, and learns nothing about
  * another one.

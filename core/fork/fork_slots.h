@@ -44,7 +44,7 @@ bool shunt_fork_slots_held(const struct shunt_stream *stream);
 /*
  * It is on a relative's link, and is to be the kernel's. Only relatives see the page, so a mark
  * there is all that is asked: who could make it holds the socket. Its owner, to be woken now
- * (fork_handover.c); 0: nobody's link has it.
+ * (core/stream/handover.c); 0: nobody's link has it.
  */
 struct shunt_question {
 	_Atomic uint64_t *slot;

@@ -2,5 +2,4 @@
 # A fork's relatives.
 fork_sources = \
 	core/fork/fork_door.c core/fork/fork_door.h \
-	core/fork/fork_handover.c core/fork/fork_handover.h \
 	core/fork/fork_slots.c core/fork/fork_slots.h

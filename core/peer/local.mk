@@ -24,6 +24,7 @@ peer_sources = \
 	core/peer/listen.c core/peer/listen.h \
 	core/peer/listen_bind.c core/peer/listen_bind.h \
 	core/peer/listener_message.c core/peer/listener_message.h \
+	core/peer/fork_owner.c core/peer/fork_owner.h \
 	core/peer/listener_owner.c core/peer/listener_owner.h \
 	core/peer/listener_worker.c core/peer/listener_worker.h \
 	core/peer/meeting.c core/peer/meeting.h \

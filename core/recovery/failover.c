@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/fd/thread.h"
-#include "core/fork/fork_handover.h"
+#include "core/stream/handover.h"
 #include "core/lane/lanes.h"
 #include "core/lane/zero_copy.h"
 #include "core/leave.h"
@@ -229,7 +229,7 @@ static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);
-	shunt_fork_handover_answer(engine, stream);
+	shunt_handover_answer(engine, stream);
 }
 
 /* The peer has not kept what the link has not brought. */

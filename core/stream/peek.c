@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
-#include "core/fork/fork_handover.h"
+#include "core/stream/handover.h"
 #include "core/stream/offer.h"
 #include "core/stream/peek.h"
 #include "core/stream/proof.h"
@@ -104,7 +104,7 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	if (stream->sharing.slot && !atomic_load(&stream->touched))
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
-		shunt_fork_handover_ask(engine, fd, stream);
+		shunt_handover_ask(engine, fd, stream);
 	shunt_group_poll(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
@@ -123,7 +123,7 @@ int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_strea
 	if (stream->sharing.slot && !atomic_load(&stream->touched))
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
-		shunt_fork_handover_ask(engine, fd, stream);
+		shunt_handover_ask(engine, fd, stream);
 	shunt_group_poll(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_track_settle(engine, stream);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/proof.h"
 #include "core/fd/own_fds.h"
-#include "core/fork/fork_handover.h"
+#include "core/stream/handover.h"
 #include "core/stream/eof.h"
 #include "core/stream/nonce.h"
 #include "core/stream/tuple.h"
@@ -479,5 +479,4 @@ void shunt_proof_run(struct shunt_task *task)
 	}
 	if (found.count == 64 && !shunt_task_waits(task))	/* else there are no descriptors for more */
 		shunt_task_at(task, 0);
-	shunt_fork_handover_proven(engine);
 }

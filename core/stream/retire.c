@@ -8,7 +8,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include "core/fd/thread.h"
-#include "core/fork/fork_handover.h"
+#include "core/stream/handover.h"
 #include "core/fork/fork_slots.h"
 #include "core/leave.h"
 #include "core/poll/cancel.h"
@@ -161,7 +161,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 		shunt_decision_say(SHUNT_LOG_WARN, stream,
 				   "it cannot be handed to another program: its peer has ended the "
 				   "stream, and unread bytes are here");
-	shunt_fork_handover_answer(engine, stream);
+	shunt_handover_answer(engine, stream);
 }
 
 /* Another reader must not find the peer's nonce: it is waited for. False: not before the program has read more. */
@@ -247,7 +247,7 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
 		shunt_streams_plain(engine, stream, reason);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
-		return shunt_fork_handover_ask(engine, fd, stream);
+		return shunt_handover_ask(engine, fd, stream);
 	if (shunt_stream_is_plain(stream))
 		return 0;
 	if (reason == SHUNT_REASON_URING && !engine->manual)
@@ -295,7 +295,7 @@ int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shun
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return shunt_stream_retire(engine, fd, stream, reason);
 	readable = shunt_stream_inq(engine, fd, stream);
-	result = shunt_fork_handover_ask_parent(engine, stream);
+	result = shunt_handover_ask_parent(engine, stream);
 	if (!result)
 		shunt_retire_await_bytes(engine, fd, readable);
 	return result;

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
-#include "core/fork/fork_handover.h"
+#include "core/stream/handover.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/loss.h"
 #include "core/stream/offer.h"
@@ -86,7 +86,8 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		return -EINVAL;
 	if (!atomic_load(&stream->used))
 		shunt_offer_used(engine, stream);
-	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_fork_handover_ask(engine, fd, stream) == -ENOMEM)
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN &&
+	    shunt_handover_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/streams.h"
-#include "core/fork/fork_handover.h"
+#include "core/stream/handover.h"
 #include "core/stream/wait.h"
 #include <stdlib.h>
 #include <string.h>
@@ -257,7 +257,7 @@ static void answer_nobody(struct shunt_stream *stream)
 	if (atomic_compare_exchange_strong(&stream->handing.retiring, &retiring,
 					   SHUNT_CANNOT_RETIRE))
 		shunt_group_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
-	shunt_fork_handover_answer(stream->engine, stream);
+	shunt_handover_answer(stream->engine, stream);
 }
 
 static void unseat(struct shunt_stream *stream)

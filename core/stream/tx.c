@@ -7,7 +7,7 @@
 #include "core/base/iov.h"
 #include "core/engine.h"
 #include "core/fd/thread.h"
-#include "core/fork/fork_handover.h"
+#include "core/stream/handover.h"
 #include "core/lane/send_buffer.h"
 #include "core/loop/request.h"
 #include "core/stream/eof.h"
@@ -447,7 +447,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
 		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
-	    shunt_fork_handover_ask(engine, fd, stream) == -ENOMEM)
+	    shunt_handover_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;
 	shunt_thread_begin();
 	shunt_lock_take(&stream->tx.lock);

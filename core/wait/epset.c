@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
-#include "core/fork/fork_handover.h"
+#include "core/stream/handover.h"
 #include "core/stream/offer.h"
 #include "core/stream/ready.h"
 #include "core/stream/wait.h"
@@ -327,7 +327,8 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 	}
 	if (op == EPOLL_CTL_ADD && !atomic_load(&stream->used))
 		shunt_offer_used(engine, stream);
-	if (atomic_load(&stream->state) == SHUNT_FOREIGN && shunt_fork_handover_ask(engine, fd, stream) == -ENOMEM)
+	if (atomic_load(&stream->state) == SHUNT_FOREIGN &&
+	    shunt_handover_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;
 	shunt_lock_take(&group->lock);
 	result = control_stream(engine, set, stream, op, fd, event);
@@ -399,6 +400,6 @@ void shunt_epset_ask(struct shunt_engine *engine, struct shunt_epset *set)
 
 		stream = file && file->kind == SHUNT_FILE_STREAM ? (struct shunt_stream *)file : NULL;
 		if (stream && atomic_load(&stream->state) == SHUNT_FOREIGN && watched_by(stream, set))
-			shunt_fork_handover_ask(engine, fd, stream);
+			shunt_handover_ask(engine, fd, stream);
 	}
 }

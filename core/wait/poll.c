@@ -10,7 +10,7 @@
 #include "core/base/deadline.h"
 #include "core/engine.h"
 #include "core/fd/thread.h"
-#include "core/fork/fork_handover.h"
+#include "core/stream/handover.h"
 #include "core/poll/cancel.h"
 #include "core/poll/polling.h"
 #include "core/stream/offer.h"
@@ -350,7 +350,7 @@ static void first_use(struct shunt_engine *engine, const struct pollfd *fds, nfd
 		if (!atomic_load_explicit(&stream->used, memory_order_relaxed))
 			shunt_offer_used(engine, stream);
 		if (atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN)
-			shunt_fork_handover_ask(engine, fds[i].fd, stream);
+			shunt_handover_ask(engine, fds[i].fd, stream);
 	}
 }
 

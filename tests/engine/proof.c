@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/device/soft/soft.h"
-#include "core/fork/fork_handover.h"
+#include "core/peer/fork_owner.h"
 #include "core/lane/roster.h"
 #include "core/peer/link_end.h"
 #include "core/service.h"
@@ -189,7 +189,7 @@ void a_child_waits_for_the_nonce(void **state)
 	stream = until_expected(CLAIMANT);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	shunt_streams_hold(stream);
-	shunt_fork_handover_asked(engines[0], stream, ends[0]);
+	shunt_fork_owner_asked(engines[0], stream, ends[0]);
 	for (int i = 0; i < 10; i++)
 		step(0);
 	assert_false(is_answered(ends[1]));

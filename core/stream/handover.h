@@ -8,34 +8,24 @@
  * A knock is a connection and nothing else. Nothing is read from it, whoever it comes from; it is hung up on when
  * there is an answer in the page. So a child may have changed its user, and a stranger who knocks costs a look.
  */
-#ifndef SHUNT_CORE_FORK_FORK_HANDOVER_H
-#define SHUNT_CORE_FORK_FORK_HANDOVER_H
+#ifndef SHUNT_CORE_STREAM_HANDOVER_H
+#define SHUNT_CORE_STREAM_HANDOVER_H
 
 #include <stdint.h>
 
 struct shunt_engine;
-struct shunt_source;
 struct shunt_stream;
 
 /*
  * The owner of its link hands the stream back to the kernel; waits. 0 or -errno. The stream is plain then, except
  * with -ENOMEM, which is for now: the program must not get at the socket.
  */
-int shunt_fork_handover_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+int shunt_handover_ask(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /*
  * In a child of vfork(): the parent, whose stream it is, hands it back to the kernel. 0 or -errno.
  */
-int shunt_fork_handover_ask_parent(struct shunt_engine *engine, struct shunt_stream *stream);
-/* A relative has come: see loop.h. */
-void shunt_fork_handover_serve(struct shunt_source *source, uint32_t events);
-/*
- * A relative wants this stream; `fd`: its knock, hung up on when it is answered. Takes the caller's
- * hold. Service thread.
- */
-void shunt_fork_handover_asked(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
-/* Nonces have come that such children have waited for. Service thread. */
-void shunt_fork_handover_proven(struct shunt_engine *engine);
+int shunt_handover_ask_parent(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The retirement a child asked for is over. */
-void shunt_fork_handover_answer(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_handover_answer(struct shunt_engine *engine, struct shunt_stream *stream);
 
 #endif
