@@ -141,7 +141,7 @@ static void make_engine(void)
 	__atomic_store_n(&shunt_process.engine, engine, __ATOMIC_SEQ_CST);
 	(void)at_quick_exit(shunt_process_finish);	/* if not, its peers learn of the end from the kernel */
 	__atomic_store_n(&shunt_process.files, shunt_engine_files(engine), __ATOMIC_RELEASE);
-	atomic_thread_fence(memory_order_seq_cst);	/* uring_note() sees the engine, or this sees its answer */
+	/* In one order with uring_note(): it sees the engine, or this sees its answer. */
 	shunt_uring_set(engine, (enum shunt_uring)atomic_load(&shunt_process.uring));
 	shunt_confine_made(engine);
 }

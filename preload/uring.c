@@ -11,8 +11,8 @@
 
 static void uring_note(enum shunt_uring uring)
 {
-	struct shunt_engine *engine = shunt_process.engine;
 	bool news = atomic_exchange(&shunt_process.uring, (int)uring) != (int)uring;
+	struct shunt_engine *engine = __atomic_load_n(&shunt_process.engine, __ATOMIC_SEQ_CST);
 
 	if (engine)
 		news = shunt_uring_set(engine, uring);
