@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include "core/base/word.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define US 1000ull
@@ -56,10 +57,6 @@ struct parser {
 	size_t bytes;
 };
 
-struct word {
-	const char *at, *end;
-};
-
 const char *shunt_fault_name(enum shunt_fault_action action)
 {
 	return actions[action].name;
@@ -81,17 +78,10 @@ __attribute__((format(printf, 2, 3))) static int wrong(const struct parser *pars
 	return -EINVAL;
 }
 
-static bool is(struct word word, const char *name)
-{
-	size_t length = (size_t)(word.end - word.at);
-
-	return strlen(name) == length && !memcmp(word.at, name, length);
-}
-
 /* The next word up to one of `ends`; *text is moved behind it and the separator. */
-static struct word word_take(const char **text, const char *ends)
+static struct shunt_word word_take(const char **text, const char *ends)
 {
-	struct word word = { *text, *text + strcspn(*text, ends) };
+	struct shunt_word word = { *text, *text + strcspn(*text, ends) };
 
 	*text = *word.end ? word.end + 1 : word.end;
 	return word;
@@ -103,27 +93,19 @@ static unsigned int shift_of(char suffix)
 }
 
 /* Digits and nothing else, except a suffix where the key has them. */
-static bool number(struct word word, const struct key *key, uint64_t *result)
+static bool number(struct shunt_word word, const struct key *key, uint64_t *result)
 {
 	unsigned int shift = key->size && word.end > word.at ? shift_of(word.end[-1]) : 0;
-	uint64_t n = 0;
 
 	word.end -= shift > 0;
-	if (word.at == word.end)
+	if (!shunt_word_number(word, key->most >> shift, result))
 		return false;
-	for (; word.at < word.end; word.at++) {
-		if (*word.at < '0' || *word.at > '9')
-			return false;
-		n = n * 10 + (uint64_t)(*word.at - '0');
-		if (n > key->most >> shift)
-			return false;
-	}
-	*result = (n << shift) * key->unit;
+	*result = (*result << shift) * key->unit;
 	return true;
 }
 
 /* "0.25": up to nine digits behind the point. */
-static bool odds(struct word word, uint64_t *result)
+static bool odds(struct shunt_word word, uint64_t *result)
 {
 	uint64_t n = 0, one = 1;
 	bool point = false, digits = false;
@@ -146,10 +128,10 @@ static bool odds(struct word word, uint64_t *result)
 }
 
 /* The number of a word in "a|b|any", of which the last means all. */
-static bool choose(struct word word, const char *words, uint32_t *result)
+static bool choose(struct shunt_word word, const char *words, uint32_t *result)
 {
 	for (uint32_t i = 0; *words; i++) {
-		struct word one = word_take(&words, "|");
+		struct shunt_word one = word_take(&words, "|");
 
 		if (one.end - one.at == word.end - word.at && !memcmp(one.at, word.at, (size_t)(one.end - one.at))) {
 			*result = *words ? i : SHUNT_FAULT_ANY;
@@ -160,7 +142,7 @@ static bool choose(struct word word, const char *words, uint32_t *result)
 }
 
 static int rule_set(const struct parser *parser, struct shunt_fault_rule *rule,
-		    const struct key *key, struct word value)
+		    const struct key *key, struct shunt_word value)
 {
 	const struct action *action = &actions[rule->action];
 	uint64_t n = 0;
@@ -192,31 +174,33 @@ static int rule_set(const struct parser *parser, struct shunt_fault_rule *rule,
 	return 0;
 }
 
-static int parse_pair(const struct parser *parser, struct shunt_fault_rule *rule, struct word pair)
+static int parse_pair(const struct parser *parser, struct shunt_fault_rule *rule,
+		      struct shunt_word pair)
 {
 	const char *equals = memchr(pair.at, '=', (size_t)(pair.end - pair.at));
 
 	if (!equals)
 		return wrong(parser, "'%.*s' is not KEY=VALUE", (int)(pair.end - pair.at), pair.at);
 	for (size_t i = 0; i < COUNT(keys); i++) {
-		if (!is((struct word) { pair.at, equals }, keys[i].name))
+		if (!shunt_word_is((struct shunt_word) { pair.at, equals }, keys[i].name))
 			continue;
 		if (!(actions[rule->action].keys & keys[i].key))
 			return wrong(parser, "it takes no '%s'", keys[i].name);
-		return rule_set(parser, rule, &keys[i], (struct word) { equals + 1, pair.end });
+		return rule_set(parser, rule, &keys[i],
+				(struct shunt_word) { equals + 1, pair.end });
 	}
 	return wrong(parser, "there is no key '%.*s'", (int)(equals - pair.at), pair.at);
 }
 
-static int parse_rule(struct parser *parser, struct word item)
+static int parse_rule(struct parser *parser, struct shunt_word item)
 {
 	struct shunt_fault_rule *rule = &parser->plan->rules[parser->plan->count];
 	const char *colon = memchr(item.at, ':', (size_t)(item.end - item.at));
-	struct word name = { item.at, colon ? colon : item.end }, pair = name;
+	struct shunt_word name = { item.at, colon ? colon : item.end }, pair = name;
 	uint32_t action = 0;
 	int result = 0;
 
-	while (action < SHUNT_FAULT_ACTIONS && !is(name, actions[action].name))
+	while (action < SHUNT_FAULT_ACTIONS && !shunt_word_is(name, actions[action].name))
 		action++;
 	if (action == SHUNT_FAULT_ACTIONS)
 		return wrong(parser, "there is no action '%.*s'", (int)(name.end - name.at), name.at);
@@ -244,13 +228,16 @@ int shunt_fault_parse(const char *text, struct shunt_fault_plan *plan, char *err
 	memset(plan, 0, sizeof(*plan));
 	plan->seed = 1;
 	while (*text && !result) {
-		struct word item = word_take(&text, ";");
+		struct shunt_word item = word_take(&text, ";");
 
 		parser.item++;
 		parser.action = NULL;
 		if (item.end - item.at > 5 && !memcmp(item.at, "seed=", 5))
-			result = number((struct word) { item.at + 5, item.end }, &seed, &plan->seed) ? 0 :
-				 wrong(&parser, "the seed is not a number up to %llu", (unsigned long long)seed.most);
+			result = number((struct shunt_word) { item.at + 5, item.end }, &seed,
+					&plan->seed) ?
+					 0 :
+					 wrong(&parser, "the seed is not a number up to %llu",
+					       (unsigned long long)seed.most);
 		else
 			result = parse_rule(&parser, item);
 	}
