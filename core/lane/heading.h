@@ -62,7 +62,7 @@ uint32_t shunt_heading_turn(struct shunt_heading *heading, enum shunt_heading_ev
 
 static inline bool shunt_heading_is(const struct shunt_heading *heading, uint32_t facts)
 {
-	return atomic_load_explicit(&heading->word, memory_order_relaxed) & facts;
+	return atomic_load(&heading->word) & facts;
 }
 
 /* The link takes the next byte. */
@@ -79,7 +79,7 @@ static inline unsigned int shunt_heading_unpassed(const struct shunt_heading *he
 
 static inline bool shunt_heading_halted(const struct shunt_heading *heading)
 {
-	return atomic_load(&heading->word) & SHUNT_HEADING_HALTED;
+	return shunt_heading_is(heading, SHUNT_HEADING_HALTED);
 }
 
 #endif
