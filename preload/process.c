@@ -9,8 +9,8 @@
 #include "core/base/keyfile.h"
 #include "core/base/log.h"
 #include "core/device/fault.h"
-#include "preload/confine.h"
 #include "core/stream/uring.h"
+#include "preload/confine.h"
 
 static struct shunt_files no_files;
 

@@ -10,4 +10,5 @@
  * on links have gone back to TCP. errno is kept.
  */
 bool shunt_uring_refused(void);
+
 #endif

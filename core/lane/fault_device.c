@@ -276,7 +276,7 @@ static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
 
 /* --- life --- */
 
-/* Whatever is held back may come. False: nothing is. group.lock held. */
+/* Completions that are held back may come. False: none is. group.lock held. */
 static bool release(struct shunt_fault *fault)
 {
 	bool any = false;
