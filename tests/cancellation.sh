@@ -4,7 +4,7 @@
 # here with its reason.
 set -eu
 
-library=${top_builddir:?}/.libs/libshuntcore.a
+library=${top_builddir:?}/libshuntcore.a
 # shellcheck source-path=SCRIPTDIR source=scratch.sh
 . "${top_srcdir:?}/tests/scratch.sh"
 scratch cancellation
@@ -88,7 +88,7 @@ uring open			# service thread, which nobody cancels
 END
 tr -s '\t' ' ' < "$work/allowed" | sed 's/ *$//' | sort -u > "$work/may"
 
-nm -A "$library" | sed -nE 's/.*:(lt[0-9]+-)?(libshuntcore_la-)?([a-z_0-9]+)\.o:.* U ([a-zA-Z_0-9]+)$/\3 \4/p' |
+nm -A "$library" | sed -nE 's/.*:libshuntcore_a-([a-z_0-9]+)\.o:.* U ([a-zA-Z_0-9]+)$/\1 \2/p' |
 	awk 'NR == FNR { point[$1] = 1; next } point[$2]' "$work/points" - | sort -u > "$work/calls"
 [ -s "$work/calls" ] || { echo "no calls found in $library"; exit 1; }
 comm -13 "$work/may" "$work/calls" > "$work/more"

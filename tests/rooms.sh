@@ -13,7 +13,7 @@ table=$work/table exceptions=$work/exceptions build=$work/build
 
 # object FOLDER NAME CALLS DEFINED…: the object of FOLDER/NAME.c.
 object() {
-	local folder=$build/$1/.libs name=$2 call calls=''
+	local folder=$build/$1 name=$2 call calls=''
 	mkdir -p "$folder"
 	for call in $3; do
 		calls+="void $call(void); "
@@ -25,7 +25,7 @@ object() {
 			echo "void $defined(void); void $defined(void) { $(sed -E 's/void //g' <<<"$calls" | sed 's/(void)/()/g') }"
 		done
 	} >"$work/$name.c"
-	$CC -c -o "$folder/libshuntcore_la-$name.o" "$work/$name.c"
+	$CC -c -o "$folder/libshuntcore_a-$name.o" "$work/$name.c"
 }
 
 look() { # STATUS

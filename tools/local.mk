@@ -45,7 +45,7 @@ tools_shunt_SOURCES = \
 	tools/ping_show.c tools/ping_matrix.c tools/ping_table.c tools/ping_page.c tools/html.c tools/html.h
 tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
 tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
-tools_shunt_LDADD = libshuntcore.la $(JANSSON_LIBS) -lm
+tools_shunt_LDADD = libshuntcore.a $(JANSSON_LIBS) -lm
 
 # shunt top and shunt monitor: apart, so that the command loads no library for them.
 viewdir = $(pkglibdir)
@@ -60,7 +60,7 @@ tools_shunt_view_SOURCES = \
 	tools/top_text.c tools/top_screen.c tools/top_sampler.c
 tools_shunt_view_CPPFLAGS = $(tools_shunt_CPPFLAGS)
 tools_shunt_view_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS) $(NCURSES_CFLAGS)
-tools_shunt_view_LDADD = libshuntcore.la $(JANSSON_LIBS) $(MICROHTTPD_LIBS) $(NCURSES_LIBS) -lm
+tools_shunt_view_LDADD = libshuntcore.a $(JANSSON_LIBS) $(MICROHTTPD_LIBS) $(NCURSES_LIBS) -lm
 if HAVE_MICROHTTPD
 tools_shunt_view_SOURCES += \
 	tools/monitor.c tools/monitor.h tools/monitor_gate.c tools/monitor_html.c tools/monitor_http.c \

@@ -71,11 +71,15 @@ check_LTLIBRARIES += tests/bench/lines.la tests/bench/counted.la
 tests_bench_lines_la_SOURCES = tests/bench/lines.c tests/bench/lines.h
 tests_bench_lines_la_CFLAGS = $(plain_cflags) -ftls-model=initial-exec
 tests_bench_lines_la_LDFLAGS = -module -avoid-version -rpath /nowhere
-tests_bench_counted_la_SOURCES = $(libshuntcore_la_SOURCES) $(preload_sources)
-tests_bench_counted_la_CPPFLAGS = $(AM_CPPFLAGS) -fsanitize=thread -DSOFT_TSAN=0
-tests_bench_counted_la_CFLAGS = $(AM_CFLAGS) -Wno-tsan
+check_LIBRARIES += tests/bench/libcounted.a
+tests_bench_libcounted_a_SOURCES = $(libshuntcore_a_SOURCES) $(preload_sources)
+tests_bench_libcounted_a_CPPFLAGS = $(AM_CPPFLAGS) -fsanitize=thread -DSOFT_TSAN=0
+tests_bench_libcounted_a_CFLAGS = $(module_cflags) -Wno-tsan
+tests_bench_counted_la_SOURCES =
 tests_bench_counted_la_LDFLAGS = -module -avoid-version -rpath /nowhere -Wl,-z,now \
-	-Wl,--version-script=$(srcdir)/preload/libshunt.map $(preload_wraps)
+	-Wl,--version-script=$(srcdir)/preload/libshunt.map $(preload_wraps) \
+	-Wl,--whole-archive,tests/bench/libcounted.a,--no-whole-archive
+EXTRA_tests_bench_counted_la_DEPENDENCIES = preload/libshunt.map tests/bench/libcounted.a
 endif
 
 # Whether a receiver that reads the sender's memory itself would be faster than two copies.
@@ -86,7 +90,7 @@ tests_bench_one_copy_LDADD =
 # A copy against a registration, and where the engine finds their crossover.
 check_PROGRAMS += tests/bench/mr_cost
 tests_bench_mr_cost_SOURCES = tests/bench/mr_cost.c
-tests_bench_mr_cost_LDADD = libshuntcore.la -lpthread
+tests_bench_mr_cost_LDADD = libshuntcore.a -lpthread
 
 # The processor: latency of memory by level, and counters of its caches.
 check_PROGRAMS += tests/bench/chase tests/bench/counters
@@ -100,13 +104,13 @@ tests_bench_counters_LDFLAGS =
 # The soft device alone: what a message costs below the engine.
 check_PROGRAMS += tests/bench/soft_pingpong
 tests_bench_soft_pingpong_SOURCES = tests/bench/soft_pingpong.c tests/soft/fds.c tests/soft/fds.h
-tests_bench_soft_pingpong_LDADD = libshuntcore.la -lpthread
+tests_bench_soft_pingpong_LDADD = libshuntcore.a -lpthread
 
 # Figures of the papers under the cost model, in virtual time.
 check_PROGRAMS += tests/bench/model_iops
 tests_bench_model_iops_SOURCES = tests/bench/model_iops.c tests/soft/iops.c tests/soft/iops.h
 tests_bench_model_iops_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
-tests_bench_model_iops_LDADD = libshuntcore.la -lpthread
+tests_bench_model_iops_LDADD = libshuntcore.a -lpthread
 
 EXTRA_DIST += tests/bench/claims.sh tests/bench/copy.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/qos_beside.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
 	tests/bench/path.sh tests/bench/footprint.sh tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh tests/bench/threads.sh tests/bench/lines.sh tests/bench/lines.py

@@ -12,9 +12,9 @@ EXTRA_DIST += tests/engine/race_fetch.sh
 engine_pair = tests/inspect.c tests/inspect.h tests/sim/names.c tests/sim/names.h tests/engine/pair.c tests/engine/pair.h tests/sim/role.h
 
 tests_engine_race_SOURCES = tests/engine/race.c $(engine_pair)
-tests_engine_race_LDADD = libshuntcore.la -lpthread
+tests_engine_race_LDADD = libshuntcore.a -lpthread
 
-tests_engine_account_race_LDADD = libshuntcore.la -lpthread
+tests_engine_account_race_LDADD = libshuntcore.a -lpthread
 
 # One thread and real TCP: exact counts of what lanes post.
 tests_engine_batch_SOURCES = \
@@ -37,37 +37,37 @@ tests_engine_batch_SOURCES = \
 	tests/engine/strangers.c \
 	tests/sim/start.h \
 	tests/sim/random.h
-tests_engine_batch_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+tests_engine_batch_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for limits.
 tests_engine_qos_SOURCES = tests/engine/qos.c tests/engine/phantom.c tests/engine/phantom.h tests/engine/bed.c tests/engine/bed.h $(engine_pair)
-tests_engine_qos_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+tests_engine_qos_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for reservations.
 tests_engine_reserve_SOURCES = tests/engine/reserve.c tests/engine/reserve.h tests/engine/reserve_many.c tests/engine/reserve_spoilt.c tests/engine/phantom.c tests/engine/phantom.h tests/engine/bed.c tests/engine/bed.h $(engine_pair)
-tests_engine_reserve_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+tests_engine_reserve_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for clients that break limits.
 tests_engine_cheat_SOURCES = tests/engine/cheat.c tests/engine/bed.c tests/engine/bed.h $(engine_pair)
-tests_engine_cheat_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+tests_engine_cheat_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for sends that are followed.
 tests_engine_trace_SOURCES = tests/engine/trace.c tests/engine/bed.c tests/engine/bed.h $(engine_pair)
 tests_engine_trace_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-tests_engine_trace_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+tests_engine_trace_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for the memory of links.
 tests_engine_memory_SOURCES = tests/engine/memory.c tests/engine/overflow.c tests/engine/bed.c tests/engine/bed.h $(engine_pair)
-tests_engine_memory_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+tests_engine_memory_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for peers that have gone.
 tests_engine_keepalive_SOURCES = tests/engine/keepalive.c tests/engine/bed.c tests/engine/bed.h $(engine_pair)
-tests_engine_keepalive_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+tests_engine_keepalive_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for what comes after a queue pair's death.
 tests_engine_reconnect_SOURCES = tests/engine/reconnect.c tests/engine/bed.c tests/engine/bed.h $(engine_pair)
 tests_engine_reconnect_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-tests_engine_reconnect_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+tests_engine_reconnect_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for proofs that a connection's sockets are held.
 tests_engine_possession_SOURCES = \
@@ -80,9 +80,9 @@ tests_engine_possession_SOURCES = \
 	tests/engine/relay.c \
 	tests/engine/users.c tests/engine/users.h
 tests_engine_possession_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-tests_engine_possession_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+tests_engine_possession_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for gaps between polls and slow steps.
 tests_engine_late_SOURCES = tests/engine/late.c tests/engine/bed.c tests/engine/bed.h $(engine_pair)
 tests_engine_late_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
-tests_engine_late_LDADD = libshuntcore.la $(CMOCKA_LIBS) -lpthread
+tests_engine_late_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread

@@ -15,7 +15,7 @@ fuzz_main = tests/fuzz/main.c
 fuzz_ldflags = $(AM_LDFLAGS)
 endif
 
-fuzz_ldadd = libshuntcore.la -lpthread
+fuzz_ldadd = libshuntcore.a -lpthread
 
 tests_fuzz_conf_SOURCES = tests/fuzz/conf.c tests/fuzz/fuzz.h $(fuzz_main)
 tests_fuzz_conf_LDADD = $(fuzz_ldadd)

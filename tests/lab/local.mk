@@ -17,8 +17,8 @@ EXTRA_DIST += tests/lab/pair/lib.sh tests/lab/pair/bites.sh tests/lab/pair/fault
 	tests/lab/pair/crew.py tests/lab/pair/workers.sh tests/lab/pair/wrong.sh tests/lab/pair/yardstick.sh
 
 check_PROGRAMS += tests/lab/channel tests/lab/cm/cm tests/lab/older
-tests_lab_older_LDADD = libshuntcore.la
-tests_lab_channel_LDADD = libshuntcore.la $(CMOCKA_LIBS)
+tests_lab_older_LDADD = libshuntcore.a
+tests_lab_channel_LDADD = libshuntcore.a $(CMOCKA_LIBS)
 tests_lab_cm_cm_SOURCES = \
 	tests/lab/cm/answers.c \
 	tests/lab/cm/ask.c \
@@ -29,4 +29,4 @@ tests_lab_cm_cm_SOURCES = \
 	tests/lab/cm/many.c \
 	tests/lab/cm/silence.c \
 	tests/lab/cm/timed.c
-tests_lab_cm_cm_LDADD = libshuntcore.la $(CMOCKA_LIBS)
+tests_lab_cm_cm_LDADD = libshuntcore.a $(CMOCKA_LIBS)

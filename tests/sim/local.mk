@@ -23,7 +23,7 @@ tests_sim_sim_SOURCES = \
 	tests/sim/watch.c \
 	tests/sim/witness.c tests/sim/witness.h \
 	tests/sim/world.c
-tests_sim_sim_LDADD = libshuntcore.la -lpthread
+tests_sim_sim_LDADD = libshuntcore.a -lpthread
 tests_sim_sim_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=soft_open,--wrap=soft_arena
 
-tests_sim_tokens_sim_LDADD = libshuntcore.la
+tests_sim_tokens_sim_LDADD = libshuntcore.a

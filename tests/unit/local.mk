@@ -12,7 +12,7 @@ check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 quick_tests += $(unit_tests)
 
-unit_libs = libshuntcore.la $(CMOCKA_LIBS)
+unit_libs = libshuntcore.a $(CMOCKA_LIBS)
 tests_unit_anonymous_test_LDADD = $(unit_libs)
 tests_unit_anonymous_test_SOURCES = tests/unit/anonymous_test.c tools/anonymous.c tools/anonymous.h
 tests_unit_advice_test_LDADD = $(unit_libs)
