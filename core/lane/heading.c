@@ -80,16 +80,32 @@ static void refuse(uint32_t word, enum shunt_heading_event event)
 #endif
 }
 
+/* Sets *word to the state before the event, or to the one where it cannot come. */
+static bool enter(struct shunt_heading *heading, enum shunt_heading_event event, uint32_t *word)
+{
+	uint32_t after;
+
+	*word = atomic_load(&heading->word);
+	do {
+		after = shunt_heading_after(*word, event);
+		if (after == SHUNT_HEADING_WRONG)
+			return false;
+	} while (!atomic_compare_exchange_weak(&heading->word, word, after));
+	return true;
+}
+
 uint32_t shunt_heading_turn(struct shunt_heading *heading, enum shunt_heading_event event)
 {
-	uint32_t word = atomic_load(&heading->word), after;
+	uint32_t word;
 
-	do {
-		after = shunt_heading_after(word, event);
-		if (after == SHUNT_HEADING_WRONG) {
-			refuse(word, event);
-			return word;
-		}
-	} while (!atomic_compare_exchange_weak(&heading->word, &word, after));
+	if (!enter(heading, event, &word))
+		refuse(word, event);
 	return word;
+}
+
+bool shunt_heading_try(struct shunt_heading *heading, enum shunt_heading_event event)
+{
+	uint32_t word;
+
+	return enter(heading, event, &word);
 }

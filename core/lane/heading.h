@@ -59,6 +59,8 @@ uint32_t shunt_heading_after(uint32_t word, enum shunt_heading_event event);
  * (core/base/lock_check.h) abort with its name.
  */
 uint32_t shunt_heading_turn(struct shunt_heading *heading, enum shunt_heading_event event);
+/* The same for an event that depends on what the peer says. False: it cannot come, and nothing has changed. */
+bool shunt_heading_try(struct shunt_heading *heading, enum shunt_heading_event event);
 
 static inline bool shunt_heading_is(const struct shunt_heading *heading, uint32_t facts)
 {

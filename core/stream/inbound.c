@@ -218,9 +218,9 @@ static const char *on_switched(struct shunt_engine *engine, struct shunt_stream 
 	uint64_t last = upgrade > handback ? upgrade : handback;
 	unsigned int unpassed = shunt_heading_unpassed(&tx->heading);
 
-	if (!unpassed || (at != last && (unpassed < 2 || at != upgrade)))
+	if ((at != last && (unpassed < 2 || at != upgrade)) ||
+	    !shunt_heading_try(&tx->heading, SHUNT_HEADING_IS_PASSED))
 		return "a switch confirmed that was not announced";
-	shunt_heading_turn(&tx->heading, SHUNT_HEADING_IS_PASSED);
 	shunt_group_notify(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 	return NULL;
 }

@@ -249,7 +249,7 @@ static bool hand_back(struct shunt_stream *stream)
 	tx->announced++;
 	if (!shunt_chain_control(lane->chain, stream, SHUNT_IMM_HANDBACK, 0, at) ||
 	    !shunt_chain_flush(lane->chain)) {
-		shunt_heading_turn(&tx->heading, SHUNT_HEADING_WITHDRAWS);
+		shunt_heading_try(&tx->heading, SHUNT_HEADING_WITHDRAWS);	/* but for a liar's answer */
 		tx->announced--;
 		goto fail;
 	}

@@ -123,6 +123,19 @@ static void turning_tells_the_state_before(void **state)
 	assert_true(shunt_heading_halted(&heading));
 }
 
+static void a_peer_cannot_pass_what_was_not_announced(void **state)
+{
+	struct shunt_heading heading = { .word = LINK };
+
+	(void)state;
+	assert_false(shunt_heading_try(&heading, SHUNT_HEADING_IS_PASSED));
+	assert_int_equal(atomic_load(&heading.word), LINK);
+	shunt_heading_turn(&heading, SHUNT_HEADING_ANNOUNCES);
+	assert_true(shunt_heading_try(&heading, SHUNT_HEADING_IS_PASSED));
+	assert_false(shunt_heading_try(&heading, SHUNT_HEADING_WITHDRAWS));
+	assert_int_equal(atomic_load(&heading.word), LINK);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -130,6 +143,7 @@ int main(void)
 		cmocka_unit_test(each_event_has_a_row),
 		cmocka_unit_test(invariants_hold_in_all_states),
 		cmocka_unit_test(turning_tells_the_state_before),
+		cmocka_unit_test(a_peer_cannot_pass_what_was_not_announced),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
