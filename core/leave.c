@@ -256,7 +256,8 @@ static void close_devices(struct shunt_engine *engine)
 	shunt_devices_close(engine);
 }
 
-void shunt_leave_finish(struct shunt_engine *engine)
+/* The service thread has ended: what it has left is put away. No lock held but leave_lock. */
+static void put_away(struct shunt_engine *engine)
 {
 	const struct shunt_engine *before = shunt_service_role_begin(engine);
 	struct shunt_service *service = engine->service;
@@ -287,7 +288,8 @@ static void await_gone(struct shunt_engine *engine, pid_t tid)
 		sched_yield();
 }
 
-void shunt_leave_ask(struct shunt_engine *engine)
+/* The service thread is asked to end. */
+static void ask_thread(struct shunt_engine *engine)
 {
 	struct shunt_service *service = engine->service;
 
@@ -335,9 +337,9 @@ static void leave(struct shunt_engine *engine)
 		return;
 	}
 	each_stream(engine, note_readable, &readable);
-	shunt_leave_ask(engine);
+	ask_thread(engine);
 	pthread_join(service->thread, NULL);
-	shunt_leave_finish(engine);
+	put_away(engine);
 	await_gone(engine, service->tid);
 	shunt_leave_await_porter(engine);
 	for (int i = 0; i < readable.count; i++)

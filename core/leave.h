@@ -26,13 +26,9 @@ static inline enum shunt_reason shunt_leave_reason(struct shunt_engine *engine)
 	return stays ? stays : SHUNT_REASON_CHANGES;
 }
 
-/* The service thread is asked to end. */
-void shunt_leave_ask(struct shunt_engine *engine);
 /* The service thread's part. */
 void shunt_leave_run(struct shunt_task *task);
 /* Threads that hang up on strangers have ended, or a message says that one stays outside. */
 void shunt_leave_await_porter(struct shunt_engine *engine);
-/* It has ended: what it has left is put away. No lock held but leave_lock. */
-void shunt_leave_finish(struct shunt_engine *engine);
 
 #endif

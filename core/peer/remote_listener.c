@@ -55,13 +55,6 @@ void shunt_remote_listener_show(struct shunt_remote_listener *gate, void *arg,
 			memcpy(gate->tickets[i].cookie, shown, SHUNT_COOKIE_BYTES);
 }
 
-void shunt_remote_listener_cancel(struct shunt_remote_listener *gate, void *arg)
-{
-	for (int i = 0; i < SHUNT_REMOTE_LISTENER_TICKETS; i++)
-		if (gate->tickets[i].arg == arg)
-			gate->tickets[i].valid = false;
-}
-
 static void end_tickets(struct shunt_remote_listener *gate, uint64_t now)
 {
 	for (int i = 0; i < SHUNT_REMOTE_LISTENER_TICKETS; i++) {

@@ -64,8 +64,6 @@ int shunt_remote_listener_expect(struct shunt_remote_listener *gate, void *arg, 
 /* With a key: what is to be shown at the gate is not the cookie of this ticket but what is derived from it. */
 void shunt_remote_listener_show(struct shunt_remote_listener *gate, void *arg,
 				const uint8_t shown[SHUNT_COOKIE_BYTES]);
-/* Takes it back: no callback. */
-void shunt_remote_listener_cancel(struct shunt_remote_listener *gate, void *arg);
 
 void shunt_remote_listener_step(struct shunt_remote_listener *gate);
 /* UINT64_MAX: never. */

@@ -6,7 +6,8 @@
 #define DISPLACED 100000	/* ns: no turn of a spin takes so long while its thread has the core */
 #define STAY 50000		/* ns between two looks around of a wait that never sleeps */
 
-const struct shunt_polling shunt_polling_modes[] = {
+/* In the order of the words of SHUNT_POLL. */
+static const struct shunt_polling modes[] = {
 	{ .name = "event" },
 	{ .name = "batch", .bounded = true },
 	{ .name = "hybrid", .drains = true },
@@ -16,7 +17,7 @@ const struct shunt_polling shunt_polling_modes[] = {
 
 const struct shunt_polling *shunt_polling(const struct shunt_engine *engine)
 {
-	return &shunt_polling_modes[shunt_config_live(&engine->config.poll)];
+	return &modes[shunt_config_live(&engine->config.poll)];
 }
 
 bool shunt_spin_begin(struct shunt_engine *engine, struct shunt_spin *spin, uint64_t deadline)

@@ -19,9 +19,6 @@ struct shunt_polling {
 	bool stays;	/* goes on polling as long as there is something to wait for */
 };
 
-/* In the order of the words of SHUNT_POLL. */
-extern const struct shunt_polling shunt_polling_modes[];
-
 const struct shunt_polling *shunt_polling(const struct shunt_engine *engine);
 
 struct shunt_spin {	/* the polling of one wait, after its first poll has found nothing */

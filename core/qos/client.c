@@ -226,7 +226,7 @@ static bool is_due_on_tcp(const struct shunt_throttle *throttle, uint64_t now)
 	       now - throttle->reported_at >= throttle->period;
 }
 
-void shunt_qos_report(struct shunt_throttle *throttle, uint64_t now)
+static void report(struct shunt_throttle *throttle, uint64_t now)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_QOS_REPORT };
 	uint64_t waits = atomic_load(&throttle->waits) + throttle->paced.waits;
@@ -258,7 +258,7 @@ void shunt_qos_run(struct shunt_task *task)
 		shunt_throttle_serve(throttle, task, now);
 		shunt_holding_serve(throttle, task, now);
 		if (link->initiator && atomic_load(&link->state) == SHUNT_LINK_UP)
-			shunt_qos_report(throttle, now);
+			report(throttle, now);
 		else if (throttle->class != SHUNT_QOS_NO_CLASS &&
 			 atomic_load(&throttle->waits) > throttle->out.waits)
 			service->qos->classes[throttle->class].uneven = true;

@@ -93,8 +93,6 @@ void shunt_qos_hear(struct shunt_link *link, const struct shunt_message *message
 		    int count);
 /* The link's lanes and its streams on TCP share the rate that the link was told. */
 void shunt_qos_share(struct shunt_link *link, uint64_t now);
-/* A report that is due. */
-void shunt_qos_report(struct shunt_throttle *throttle, uint64_t now);
 /* Throttles whose lanes wait, reports and portions. */
 void shunt_qos_run(struct shunt_task *task);
 

@@ -155,7 +155,7 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 }
 
 /* tcp_reset(): EPIPE for who has seen the other side's end, ECONNRESET for who has not. */
-void shunt_inbound_reset(struct shunt_engine *engine, struct shunt_stream *stream)
+static void on_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (atomic_load(&stream->rx.proof.state) != SHUNT_PROVEN)
 		return;	/* the kernel says it, too */
@@ -253,7 +253,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 	case SHUNT_IMM_FIN:
 		return on_fin(engine, stream, value);
 	case SHUNT_IMM_RESET:
-		shunt_inbound_reset(engine, stream);
+		on_reset(engine, stream);
 		return NULL;
 	case SHUNT_IMM_RING:
 		return on_ring(engine, stream, value);

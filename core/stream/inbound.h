@@ -18,6 +18,4 @@ void shunt_inbound_apply(struct shunt_engine *engine, const struct ibv_cq *cq, c
 /* Its bytes may have waited for a poll so long: that is noted. group.lock held. */
 void shunt_inbound_late(struct shunt_engine *engine, const struct ibv_wc *wc, uint64_t ns,
 			int count);
-/* The peer's end is gone. group.lock held. */
-void shunt_inbound_reset(struct shunt_engine *engine, struct shunt_stream *stream);
 #endif

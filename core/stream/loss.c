@@ -43,7 +43,7 @@ void shunt_loss_look(struct shunt_engine *engine, struct shunt_stream *stream)
  * Bytes that the program has sent and the dead peer's has not read: the kernel would reset. Where we do not see how
  * far it has read, what has not arrived is lost for certain.
  */
-bool shunt_loss_of_ours(struct shunt_stream *stream)
+static bool is_ours_lost(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	uint64_t sent = atomic_load(&tx->staged), handed = atomic_load(&tx->posted), read;
@@ -66,7 +66,7 @@ bool shunt_loss_of_ours(struct shunt_stream *stream)
  * kernel's FIN may be there already. Bytes that a retirement took back come over TCP. Where we do not see what it had
  * accepted, only its own end says that there was nothing more.
  */
-bool shunt_loss_of_theirs(struct shunt_stream *stream)
+static bool is_theirs_lost(struct shunt_stream *stream)
 {
 	const struct shunt_rx *rx = &stream->rx;
 	uint64_t tail = atomic_load(&rx->tail), accepted;
@@ -138,7 +138,7 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 		    !atomic_load(&rx->retired) && shunt_end_at(&stream->end) == SHUNT_NEVER)
 			shunt_end_learn(&stream->end, SHUNT_LEARN_SUSPICION, 0);
 		if (!shunt_end_has(&stream->end, SHUNT_END_RESET) &&
-		    (shunt_loss_of_ours(stream) || (proven && shunt_loss_of_theirs(stream))))
+		    (is_ours_lost(stream) || (proven && is_theirs_lost(stream))))
 			shunt_loss_end(engine, stream, stream->link->lost);
 		if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
 			atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
@@ -161,7 +161,7 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 
 void shunt_loss_closed(struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->tx.fin_later.due) && shunt_loss_of_ours(stream))
+	if (atomic_load(&stream->tx.fin_later.due) && is_ours_lost(stream))
 		shunt_streams_reset_tcp(stream->engine, shunt_deferred_fin_fd(stream));
 	shunt_deferred_fin_resume(stream);
 }

@@ -14,10 +14,6 @@ struct shunt_stream;
 void shunt_loss_look(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The link is dead: both directions go on over TCP. */
 void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The program has sent bytes by the dead link that the peer's has not read, as far as that is to be seen. */
-bool shunt_loss_of_ours(struct shunt_stream *stream);
-/* The peer has accepted bytes from its program that the link has not brought, as far as that is to be seen. */
-bool shunt_loss_of_theirs(struct shunt_stream *stream);
 /* The peer may see how far our program has sent, also what it thinks has arrived. tx.lock held. */
 void shunt_loss_tell(struct shunt_stream *stream);
 /* Bytes are lost: `error` for the program (0: as a reset), and TCP does not go on behind the hole. Both locks held. */

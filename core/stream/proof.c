@@ -120,7 +120,8 @@ static void move(struct shunt_stream *stream, enum shunt_proof to, uint64_t at)
 	if (to == SHUNT_EXPECTED)
 		return;
 	unwatch(stream);
-	shunt_proof_soon(stream->engine);	/* it may be our turn, and a child that shares the stream may have waited */
+	/* It may be our turn, and a child that shares the stream may have waited. */
+	shunt_loop_post(&stream->engine->loop, &stream->engine->service->tasks.prove);
 }
 
 /* From now on the kernel's readiness for input is not the program's where the nonce comes next. */
@@ -433,11 +434,6 @@ void shunt_proof_refused(struct shunt_stream *stream)
 	shunt_tcp_backlog_proven(stream);
 	shunt_lock_leave(&stream->rx.lock);
 	tell_readers(stream);
-}
-
-void shunt_proof_soon(struct shunt_engine *engine)
-{
-	shunt_loop_post(&engine->loop, &engine->service->tasks.prove);
 }
 
 struct waiting {

@@ -63,8 +63,6 @@ void shunt_proof_withdraw(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx
 
 /* NO_NONCE has come. Service thread. */
 void shunt_proof_refused(struct shunt_stream *stream);
-/* The claimant's turn has come, or a child waits for a proof that is over; any thread, any lock. */
-void shunt_proof_soon(struct shunt_engine *engine);
 void shunt_proof_run(struct shunt_task *task);
 
 /* How many of the bytes that the kernel has still to deliver (SIOCOUTQ) are the nonce. tx.lock held. */

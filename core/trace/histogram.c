@@ -7,12 +7,3 @@ void shunt_histogram_merge(uint64_t *sum, const uint64_t *more, uint32_t buckets
 		__atomic_store_n(&sum[i], __atomic_load_n(&sum[i], __ATOMIC_RELAXED) +
 				 __atomic_load_n(&more[i], __ATOMIC_RELAXED), __ATOMIC_RELAXED);
 }
-
-uint64_t shunt_histogram_total(const uint64_t *counts, uint32_t buckets)
-{
-	uint64_t total = 0;
-
-	for (uint32_t i = 0; i < buckets; i++)
-		total += __atomic_load_n(&counts[i], __ATOMIC_RELAXED);
-	return total;
-}

@@ -31,7 +31,5 @@ static inline void shunt_histogram_add(uint64_t *counts, uint32_t buckets, uint6
 
 /* Adds one histogram to another of the same length. The lock of `sum` held. */
 void shunt_histogram_merge(uint64_t *sum, const uint64_t *more, uint32_t buckets);
-/* How many values were counted. */
-uint64_t shunt_histogram_total(const uint64_t *counts, uint32_t buckets);
 
 #endif

@@ -11,6 +11,15 @@
 #define BUCKETS SHUNT_SIZE_BUCKETS
 #define VALUES 200000
 
+static uint64_t total_of(const uint64_t *counts)
+{
+	uint64_t total = 0;
+
+	for (uint32_t i = 0; i < BUCKETS; i++)
+		total += __atomic_load_n(&counts[i], __ATOMIC_RELAXED);
+	return total;
+}
+
 static void borders(void **state)
 {
 	(void)state;
@@ -34,7 +43,7 @@ static void sums(void **state)
 	(void)state;
 	for (uint64_t value = 0; value < 1000; value++)
 		shunt_histogram_add(one, BUCKETS, value);
-	assert_int_equal(shunt_histogram_total(one, BUCKETS), 1000);
+	assert_int_equal(total_of(one), 1000);
 	assert_int_equal(one[0], 2);
 	assert_int_equal(one[1], 2);
 	assert_int_equal(one[8], 256);
@@ -43,7 +52,7 @@ static void sums(void **state)
 	shunt_histogram_merge(one, other, BUCKETS);
 	assert_int_equal(one[8], 257);
 	assert_int_equal(other[8], 1);
-	assert_int_equal(shunt_histogram_total(one, BUCKETS), 1001);
+	assert_int_equal(total_of(one), 1001);
 }
 
 static void *write_values(void *counts)
@@ -62,12 +71,12 @@ static void reader_beside_writer(void **state)
 	(void)state;
 	assert_int_equal(pthread_create(&writer, NULL, write_values, counts), 0);
 	do {
-		now = shunt_histogram_total(counts, BUCKETS);
+		now = total_of(counts);
 		assert_true(now >= last);
 		last = now;
 	} while (now < VALUES);
 	pthread_join(writer, NULL);
-	assert_int_equal(shunt_histogram_total(counts, BUCKETS), VALUES);
+	assert_int_equal(total_of(counts), VALUES);
 }
 
 int main(void)
