@@ -85,6 +85,9 @@ generate() { # DIR
 	return $status
 }
 
+# In dash configure, make and libtool take a quarter less time than in bash, which configure would choose.
+if [ -x /bin/dash ]; then export CONFIG_SHELL=${CONFIG_SHELL:-/bin/dash}; fi
+
 # configure_in DIR [CONFIGURE OPTION…]: where it is needed.
 configure_in() {
 	local dir=$1
