@@ -101,7 +101,6 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 			   struct epoll_event *events, int max, int n, bool heard, int *found)
 {
 	struct shunt_group *group = &engine->group;
-	bool beside = n > 0;
 	int taken = 0;
 
 	shunt_lock_take(&group->lock);
@@ -112,10 +111,10 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 	if (found && set->first && shunt_cycles() - set->kernel_checked >= BUSY_TICKS)
 		max = 0;
 	if (n < max)
-		n += shunt_watch_collect(engine, set, events + n, max - n, beside);
+		n += shunt_watch_collect(engine, set, events + n, max - n, n);
 	while (!n && max && group->more) {	/* perhaps what the poll has left behind */
 		taken += shunt_group_poll_locked(engine);
-		n = shunt_watch_collect(engine, set, events, max, false);
+		n = shunt_watch_collect(engine, set, events, max, 0);
 	}
 	if (__builtin_expect(set->nested, 0))
 		shunt_nested_show(engine, set);

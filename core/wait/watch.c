@@ -162,18 +162,27 @@ static void disable(struct shunt_engine *engine, struct shunt_watch *watch)
 		watch->home = SHUNT_HOME_NONE;
 }
 
+/* The kernel's event of a watch has its data, as may those of others. */
+static bool is_among(const struct epoll_event *events, int count, const struct shunt_watch *watch)
+{
+	for (int i = 0; i < count; i++)
+		if (events[i].data.u64 == watch->data)
+			return true;
+	return false;
+}
+
 int shunt_watch_collect(struct shunt_engine *engine, struct shunt_epset *set,
-			struct epoll_event *events, int max, bool beside)
+			struct epoll_event *events, int max, int beside)
 {
 	int count = 0;
 
 	for (uint32_t left = set->ready; left && count < max; left--) {
 		struct shunt_watch *watch = unlist_first(set);
-		bool twice = beside && watch->moved;
+		bool twice = watch->moved && is_among(events - beside, beside, watch);
 		uint32_t ready, refusals;
 
 		watch->moved = false;
-		if (__builtin_expect(twice, 0)) {	/* it may be among what the kernel has said: next time */
+		if (__builtin_expect(twice, 0)) {	/* the kernel may have said it: next time */
 			watch_list(watch);
 			continue;
 		}

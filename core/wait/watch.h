@@ -60,12 +60,9 @@ void shunt_watch_comes_to_kernel(struct shunt_engine *engine, struct shunt_watch
 void shunt_watch_touch(struct shunt_engine *engine, struct shunt_watch *watch);
 /* The kernel reported `ready` for a watch whose home is the companion. */
 void shunt_watch_heard(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t ready);
-/*
- * Events for the program, without waiting and without the kernel. `beside`: to be reported together with what the
- * kernel has said before.
- */
+/* Events for the program, without waiting and without the kernel, which has said the `beside` events before `events`. */
 int shunt_watch_collect(struct shunt_engine *engine, struct shunt_epset *set,
-			struct epoll_event *events, int max, bool beside);
+			struct epoll_event *events, int max, int beside);
 /* Readable for a poll on the set itself: something on its list is true. */
 bool shunt_watch_any_ready(struct shunt_engine *engine, struct shunt_epset *set);
 

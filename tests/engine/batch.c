@@ -622,6 +622,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_move_is_told_once),
 		cmocka_unit_test(a_held_stream_is_forgotten),
 		cmocka_unit_test(two_moves_are_told_once),
+		cmocka_unit_test(a_move_is_seen_beside_others),
 		cmocka_unit_test(an_error_is_kept_from_the_kernel),
 		cmocka_unit_test(an_error_is_left_to_the_kernel),
 		cmocka_unit_test(a_reset_that_a_send_has_noticed),

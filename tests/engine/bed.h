@@ -232,6 +232,7 @@ void a_move_to_the_link_is_seen(void **state);
 void a_move_to_the_kernel_is_seen(void **state);
 void between_the_two_it_is_seen(void **state);
 void a_move_is_seen_by_poll(void **state);
+void a_move_is_seen_beside_others(void **state);
 void a_move_is_told_once(void **state);
 void a_held_stream_is_forgotten(void **state);
 void two_moves_are_told_once(void **state);

@@ -249,6 +249,37 @@ void two_moves_are_told_once(void **state)
 	close_pair();
 }
 
+/* It moves, and then the kernel tells of another descriptor. */
+void a_move_is_seen_beside_others(void **state)
+{
+	struct epoll_event events[4] = { { .events = EPOLLIN, .data.u64 = 77 }, { .events = EPOLLOUT, .data.u64 = 78 } };
+	struct shunt_config config = small_config(HYBRID);
+	const struct timespec now = { 0, 0 };
+
+	(void)state;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	put(0, 0, 1, 0);
+	put(0, 1, 1, 0);
+	assert_int_equal(pipe(pipes), 0);
+	assert_int_equal(write(pipes[1], "", 1), 1);
+	make_set();
+	assert_int_equal(shunt_epset_ctl(engines[0], watched, EPOLL_CTL_ADD, pipes[0], &events[0]),
+			 0);
+	assert_int_equal(shunt_epset_ctl(engines[0], watched, EPOLL_CTL_ADD, bed.pair[0].side[0].fd,
+					 &events[1]),
+			 0);
+	shunt_epset_prepare(engines[0], stream_of(&bed.pair[0].side[0]));
+	passing.epoll_pwait = move_before;
+	meanwhile = to_the_link;
+	assert_int_equal(shunt_epset_wait(engines[0], watched, events, 4, &now, NULL), 2);
+	assert_null(meanwhile);
+	assert_int_equal(events[0].data.u64 + events[1].data.u64, 155);
+	close(pipes[0]);
+	close(pipes[1]);
+	close_pair();
+}
+
 void a_move_is_seen_by_poll(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
