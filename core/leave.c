@@ -230,7 +230,7 @@ static bool hand_back(struct shunt_stream *stream, void *unused)
 	(void)unused;
 	if (atomic_load(&stream->state) == SHUNT_LINKED && !shunt_reconnect_let_go(stream))
 		return true;
-	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && atomic_load(&stream->touched))
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && atomic_load(&stream->usage))
 		shunt_streams_plain(stream->engine, stream, SHUNT_REASON_CHANGES);
 	return false;
 }

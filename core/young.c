@@ -77,7 +77,7 @@ static void carry_over(struct shunt_stream *stream, const struct shunt_young *yo
 	stream->place = young->place;
 	stream->sharing.lost = young->shared;
 	atomic_store(&stream->uses, young->uses);
-	atomic_store(&stream->touched, young->uses > 0);
+	atomic_store(&stream->usage, young->uses ? SHUNT_USE_BEGUN : SHUNT_USE_NONE);
 	atomic_store(&stream->tx.gather.corked, young->corked);
 	atomic_store(&stream->rx.head, young->received);
 	shunt_bytes_add(&stream->rx.bytes, 0, young->received, false);
@@ -101,8 +101,8 @@ static void become_candidate(struct shunt_engine *engine, struct shunt_stream *s
 
 	stream->rendezvous = acceptor ? young->rendezvous : NULL;
 	/* As by its first use: only where others have to be told of it, that is still to come. */
-	atomic_store(&stream->used,
-		     acceptor && young->uses && stream->rendezvous && stream->rendezvous->fd >= 0);
+	if (acceptor && young->uses && stream->rendezvous && stream->rendezvous->fd >= 0)
+		atomic_store(&stream->usage, SHUNT_USE_TOLD);
 	shunt_file_candidate(engine, stream, acceptor ? SHUNT_ACCEPTOR : SHUNT_CONNECTOR);
 	if (young->born)
 		stream->born = young->born;

@@ -66,7 +66,7 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 		(void *)stream->watches);
 	fprintf(file,
 		"%s  claimed %d agreed %d released %d releases %d retiring %d asked %d holds %u waiters %u orphan %d\n",
-		prefix, stream->claim.under_way, stream->agreed, stream->released, stream->releases,
+		prefix, stream->claim.state, stream->agreed, stream->released, stream->releases,
 		stream->handing.retiring, stream->handing.asked, stream->holds, stream->waiters,
 		stream->orphan);
 	fprintf(file,

@@ -49,6 +49,11 @@ __attribute__((noreturn, format(printf, 1, 2))) static void refuse(const char *f
 	abort();
 }
 
+void shunt_refuse_turn(const char *where, uint32_t state, uint32_t event)
+{
+	refuse("event %u cannot come in state %#x (%s)", event, state, where);
+}
+
 static bool holds(const struct shunt_lock *lock)
 {
 	for (unsigned int i = held.from; i < held.count; i++)

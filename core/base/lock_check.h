@@ -6,12 +6,15 @@
  *   - waits for a lock against the order of lock_rank.h, or for one that it holds already,
  *   - leaves a lock that it does not hold,
  *   - comes to shunt_assert_held() without that lock,
- *   - comes to shunt_assert_service_thread() and is not the service thread of that engine.
+ *   - comes to shunt_assert_service_thread() and is not the service thread of that engine,
+ *   - comes to shunt_refuse_turn(): a state machine has got an event that its state does not know.
  *
  * In all other builds nothing of this is there: no word in a lock, no instruction.
  */
 #ifndef SHUNT_CORE_BASE_LOCK_CHECK_H
 #define SHUNT_CORE_BASE_LOCK_CHECK_H
+
+#include <stdint.h>
 
 struct shunt_engine;
 struct shunt_lock;
@@ -33,6 +36,8 @@ void shunt_lock_check_resume(unsigned int paused);
 const struct shunt_engine *shunt_service_role_begin(const struct shunt_engine *engine);
 void shunt_service_role_end(const struct shunt_engine *before);
 void shunt_assert_service_thread(const struct shunt_engine *engine);
+/* `where`: the header that has the states. */
+void shunt_refuse_turn(const char *where, uint32_t state, uint32_t event);
 
 #else
 
@@ -74,6 +79,13 @@ static inline void shunt_service_role_end(const struct shunt_engine *before)
 static inline void shunt_assert_service_thread(const struct shunt_engine *engine)
 {
 	(void)engine;
+}
+
+static inline void shunt_refuse_turn(const char *where, uint32_t state, uint32_t event)
+{
+	(void)where;
+	(void)state;
+	(void)event;
 }
 
 #endif

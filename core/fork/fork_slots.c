@@ -281,7 +281,7 @@ int shunt_fork_slots_add(struct shunt_stream *stream, void *arg)
 	if (stream->fd < 0 || stream->sharing.lost ||
 	    (state != SHUNT_CANDIDATE && state != SHUNT_LINKED && state != SHUNT_FOREIGN))
 		return 0;
-	if (state == SHUNT_CANDIDATE && atomic_load(&stream->touched)) {
+	if (state == SHUNT_CANDIDATE && atomic_load(&stream->usage)) {
 		shunt_fork_slots_settle(stream);
 		return 0;
 	}
@@ -289,7 +289,7 @@ int shunt_fork_slots_add(struct shunt_stream *stream, void *arg)
 		return 0;
 	add_holder(stream);
 	/* A thread that uses it now sees the slot, or is seen here. */
-	if (state == SHUNT_CANDIDATE && atomic_load(&stream->touched))
+	if (state == SHUNT_CANDIDATE && atomic_load(&stream->usage))
 		shunt_fork_slots_settle(stream);
 	return 0;
 }

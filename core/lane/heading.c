@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/heading.h"
-#ifdef SHUNT_LOCK_CHECKS
-#include <stdio.h>
-#include <stdlib.h>
-#endif
+#include "core/base/lock_check.h"
 
 #define UNPASSED SHUNT_HEADING_UNPASSED_MASK
 #define HALF (SHUNT_HEADING_UNPOSTED | SHUNT_HEADING_AWAITED)	/* of a HANDBACK */
@@ -66,20 +63,6 @@ uint32_t shunt_heading_after(uint32_t word, enum shunt_heading_event event)
 	return SHUNT_HEADING_WRONG;
 }
 
-/* A release build goes on in the state that it knows. */
-static void refuse(uint32_t word, enum shunt_heading_event event)
-{
-#ifdef SHUNT_LOCK_CHECKS
-	fprintf(stderr,
-		"shunt: event %d cannot come to a sender in state %#x (core/lane/heading.h)\n",
-		event, word);
-	abort();
-#else
-	(void)word;
-	(void)event;
-#endif
-}
-
 /* Sets *word to the state before the event, or to the one where it cannot come. */
 static bool enter(struct shunt_heading *heading, enum shunt_heading_event event, uint32_t *word)
 {
@@ -99,7 +82,7 @@ uint32_t shunt_heading_turn(struct shunt_heading *heading, enum shunt_heading_ev
 	uint32_t word;
 
 	if (!enter(heading, event, &word))
-		refuse(word, event);
+		shunt_refuse_turn("core/lane/heading.h", word, event);
 	return word;
 }
 

@@ -56,7 +56,7 @@ struct shunt_heading {
 uint32_t shunt_heading_after(uint32_t word, enum shunt_heading_event event);
 /*
  * The event takes effect. Returns the word before it. One that cannot come changes nothing; builds that check locks
- * (core/base/lock_check.h) abort with its name.
+ * (core/base/lock_check.h) abort.
  */
 uint32_t shunt_heading_turn(struct shunt_heading *heading, enum shunt_heading_event event);
 /* The same for an event that depends on what the peer says. False: it cannot come, and nothing has changed. */

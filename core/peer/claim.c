@@ -132,7 +132,7 @@ static void claim_here(struct shunt_service *service, struct shunt_stream *strea
 static void put_off(struct shunt_stream *stream)
 {
 	shunt_decision_step(stream, "leads to another host: claimed once it has lasted");
-	stream->claim.under_way = false;
+	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 	shunt_offer_later(stream);
 	shunt_streams_unhold(stream);
 }
@@ -222,7 +222,7 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 
 	shunt_assert_service_thread(link->engine);
 	if (!link->initiator || !shunt_link_place_is_sound(link, place) ||
-	    !stream->claim.under_way || place->lane != stream->lane->number ||
+	    stream->claim.state != SHUNT_CLAIM_UNDER_WAY || place->lane != stream->lane->number ||
 	    message->accept.tcp > 1) {
 		shunt_link_distrust(link, "an acceptance out of turn");
 		return;
@@ -283,7 +283,7 @@ void shunt_claim_link_down(struct shunt_link *link)
 		shunt_claim_fails(service, stream, reason);
 	}
 	shunt_seats_each(link, stream)
-		if (stream->claim.under_way)
+		if (stream->claim.state == SHUNT_CLAIM_UNDER_WAY)
 			claim_again(link, stream);
 }
 

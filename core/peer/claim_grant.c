@@ -63,7 +63,7 @@ static struct shunt_stream *accepted_stream(struct shunt_link *link,
 
 	shunt_lock_take(&engine->streams_lock);
 	shunt_streams_each(engine, matches, &search);
-	if (search.found && (unused || atomic_load(&search.found->used)))
+	if (search.found && (unused || atomic_load(&search.found->usage) == SHUNT_USE_TOLD))
 		search.found->holds++;
 	else
 		search.found = NULL;

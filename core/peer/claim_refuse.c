@@ -8,7 +8,7 @@
 /* All messages that the acceptor sent before it knew have been heard: the channel may be faster than the lane. */
 static void let_claim_go(struct shunt_link *link, struct shunt_stream *stream)
 {
-	stream->claim.under_way = true;
+	shunt_claim_turn(stream, SHUNT_CLAIM_UNDER_WAY);
 	shunt_claim_stays(link->engine, stream, SHUNT_REASON_NOT_HAD);
 }
 
@@ -18,6 +18,7 @@ static void let_grant_go(struct shunt_link *link, struct shunt_stream *stream)
 	struct shunt_message message = { .type = SHUNT_MSG_REFUSE, .stream = stream->peer_id,
 					 .sent = shunt_lane_messages(stream->lane) };
 
+	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 	shunt_link_send(link, &message, NULL, 0);
 	shunt_claim_stays(link->engine, stream, SHUNT_REASON_PEER_CLOSED);
 }
@@ -34,7 +35,6 @@ void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane)
 			continue;
 		}
 		*p = stream->claim.next_offer;
-		atomic_store(&stream->claim.leaving, false);
 		if (link->initiator)
 			let_claim_go(link, stream);
 		else
@@ -58,14 +58,15 @@ static void await_settled(struct shunt_link *link, struct shunt_stream *stream)
  */
 static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 {
-	bool done;
+	enum shunt_claim_state before = stream->claim.state;
 
-	if (atomic_exchange(&stream->claim.leaving, true))
+	if (before == SHUNT_CLAIM_LEAVING)
 		return false;
-	done = !atomic_load(&stream->released) && shunt_attach_revert(link->engine, stream);
-	if (!done)
-		atomic_store(&stream->claim.leaving, false);
-	return done;
+	shunt_claim_turn(stream, SHUNT_CLAIM_LEAVING);
+	if (!atomic_load(&stream->released) && shunt_attach_revert(link->engine, stream))
+		return true;
+	shunt_claim_turn(stream, before);
+	return false;
 }
 
 /* The kernel of another host or network namespace would have to be asked there. */
@@ -80,11 +81,11 @@ static enum shunt_reason reason_told(const struct shunt_link *link,
 
 void shunt_claim_refused(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent, uint32_t why)
 {
-	if (link->initiator && stream->claim.under_way) {
+	if (link->initiator && stream->claim.state == SHUNT_CLAIM_UNDER_WAY) {
 		if (!stream->claim.line)
 			shunt_streams_because(link->engine, stream, reason_told(link, stream, why));
 		shunt_group_poll_fully(link->engine);
-		stream->claim.under_way = false;	/* that is answered; the hold goes with the seat */
+		shunt_claim_turn(stream, SHUNT_CLAIM_LEAVING);	/* that is answered; the hold goes with the seat */
 		stream->claim.named_until = sent;
 		await_settled(link, stream);
 	} else if (link->initiator) {

@@ -10,18 +10,48 @@
 #include "core/stream/slow_stream.h"
 #include "core/trace/probe.h"
 
+static bool may_turn(enum shunt_claim_state from, enum shunt_claim_state to)
+{
+	switch (from) {
+	case SHUNT_UNCLAIMED:
+	case SHUNT_CLAIM_TOLD:
+		return true;
+	case SHUNT_CLAIM_UNDER_WAY:
+		return to == SHUNT_UNCLAIMED || to == SHUNT_CLAIM_LEAVING;
+	case SHUNT_CLAIM_LEAVING:
+		return to != SHUNT_CLAIM_LEAVING;
+	}
+	return false;
+}
+
+void shunt_claim_turn(struct shunt_stream *stream, enum shunt_claim_state to)
+{
+	uint8_t from = stream->claim.state;
+
+	if (may_turn(from, to))
+		atomic_store(&stream->claim.state, to);
+	else
+		shunt_refuse_turn("core/peer/claim_state.h", from, to);
+}
+
+bool shunt_claim_is_pending(const struct shunt_stream *stream)
+{
+	return stream->claim.state == SHUNT_CLAIM_UNDER_WAY ||
+	       stream->claim.state == SHUNT_CLAIM_LEAVING;
+}
+
 void shunt_claim_begin(struct shunt_stream *stream)
 {
 	shunt_streams_hold(stream);
-	stream->claim.under_way = true;
+	shunt_claim_turn(stream, SHUNT_CLAIM_UNDER_WAY);
 	stream->claim.begun = shunt_slow_begin(stream->engine);
 }
 
 void shunt_claim_end(struct shunt_stream *stream)
 {
-	if (!stream->claim.under_way)
+	if (stream->claim.state != SHUNT_CLAIM_UNDER_WAY)
 		return;
-	stream->claim.under_way = false;
+	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 	shunt_slow_stream(stream, SHUNT_STEP_CLAIM, stream->claim.begun,
 			  stream->link ? stream->link->peer_pid : 0);
 	shunt_streams_unhold(stream);

@@ -1,5 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* One stream's claim as the connecting side has it: begun, over, refused, and for how long. Service thread throughout. */
+/*
+ * One stream's claim: begun, over, refused, and for how long. Service thread throughout.
+ *
+ *	           tells              refused, or its REFUSE is to be sent
+ *	UNCLAIMED ───────▶ TOLD ─────────────▶ LEAVING ──▶ UNCLAIMED    an acceptor
+ *	          begins              refused
+ *	UNCLAIMED ───────▶ UNDER_WAY ────────▶ LEAVING ──▶ UNDER_WAY, and it ends    a connector
+ */
 #ifndef SHUNT_CORE_PEER_CLAIM_STATE_H
 #define SHUNT_CORE_PEER_CLAIM_STATE_H
 
@@ -17,6 +24,13 @@ struct shunt_refused {		/* an address that is not asked again for a while */
 
 #define SHUNT_REFUSED_SLOTS 64
 
+/*
+ * Turns stream->claim.state, and is its only writer while the stream lives. A turn that cannot come changes nothing;
+ * builds that check locks (core/base/lock_check.h) abort.
+ */
+void shunt_claim_turn(struct shunt_stream *stream, enum shunt_claim_state to);
+/* From the claim to its end: nobody else may claim it. */
+bool shunt_claim_is_pending(const struct shunt_stream *stream);
 /* It is under way, and the stream held, until shunt_claim_end() or shunt_claim_stays(). */
 void shunt_claim_begin(struct shunt_stream *stream);
 void shunt_claim_end(struct shunt_stream *stream);

@@ -9,6 +9,7 @@
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/loop/porter.h"
+#include "core/peer/claim_state.h"
 #include "core/peer/links.h"
 #include "core/peer/listen_bind.h"
 #include "core/peer/listener_message.h"
@@ -56,9 +57,9 @@ static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r
 
 static int untell(struct shunt_stream *stream, void *rendezvous)
 {
-	if (stream->claim.owner_told && stream->rendezvous == rendezvous) {
-		stream->claim.owner_told = false;
-		atomic_store(&stream->used, false);
+	if (stream->claim.state == SHUNT_CLAIM_TOLD && stream->rendezvous == rendezvous) {
+		shunt_claim_turn(stream, SHUNT_UNCLAIMED);
+		atomic_store(&stream->usage, SHUNT_USE_BEGUN);
 	}
 	return 0;
 }
@@ -271,7 +272,7 @@ void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stre
 	if (!atomic_exchange(&r->joining, true))
 		shunt_listener_worker_run(&service->tasks.join);
 	if (r->owner_fd < 0)
-		atomic_store(&stream->used, false);	/* again, when there is one */
+		atomic_store(&stream->usage, SHUNT_USE_BEGUN);	/* again, when there is one */
 	if (r->owner_fd < 0 || !stream->tuple_known || !offer_process(service))
 		return;
 	have.tuple = stream->tuple;
@@ -279,6 +280,6 @@ void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stre
 	have.gate = service->engine->link_hooks->gate(service, &stream->tuple);
 	if (shunt_listener_message_send(service->engine, r->owner_fd, &have))
 		return;
-	stream->claim.owner_told = true;
+	shunt_claim_turn(stream, SHUNT_CLAIM_TOLD);
 	atomic_fetch_add(&service->engine->haves, 1);
 }

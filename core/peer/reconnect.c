@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/peer/claim_link.h"
+#include "core/peer/claim_state.h"
 #include "core/peer/link_make.h"
 #include "core/link/seats.h"
 #include "core/peer/links.h"
@@ -45,7 +46,8 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	    atomic_load(&rx->second) != SHUNT_NEVER ||
 	    atomic_load(&rx->proof.state) == SHUNT_EXPECTED || atomic_load(&rx->proof.fd) >= 0 ||
 	    tx->backlog.bytes || stream->tx.backlog.fd >= 0 || tx->fin_later.due || tx->pin ||
-	    atomic_load(&tx->pinned_wr) || stream->handing.fd >= 0 || stream->claim.under_way)
+	    atomic_load(&tx->pinned_wr) || stream->handing.fd >= 0 ||
+	    shunt_claim_is_pending(stream))
 		return BUSY;
 	return READY;
 }
@@ -310,7 +312,7 @@ void shunt_reconnect_claimed(struct shunt_link *link, const struct shunt_tuple *
 /* Claims it on the link if it is ready. */
 static void bring(struct shunt_link *link, struct shunt_stream *stream, uint64_t now)
 {
-	if (stream->claim.under_way || stream->claim.return_at > now)
+	if (shunt_claim_is_pending(stream) || stream->claim.return_at > now)
 		return;
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
 	    stream_let_go(link->engine, stream) != READY)

@@ -60,7 +60,7 @@ static struct shunt_link *come(const struct shunt_link *from, const struct shunt
 static bool is_sound(const struct shunt_link *link, const struct shunt_stream *stream,
 		     const struct shunt_onward *onward)
 {
-	return link->initiator && stream->claim.under_way &&
+	return link->initiator && stream->claim.state == SHUNT_CLAIM_UNDER_WAY &&
 	       (link->channel.kind == SHUNT_CHANNEL_TCP) == (onward->gate != 0);
 }
 

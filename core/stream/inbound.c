@@ -262,7 +262,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 	case SHUNT_IMM_RELEASE:
 		shunt_reset_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
 		atomic_store(&stream->released, true);
-		if (atomic_load(&stream->claim.leaving))
+		if (!stream->link->initiator && atomic_load(&stream->claim.state) == SHUNT_CLAIM_LEAVING)
 			return "a release behind a refusal";	/* who refuses was never there */
 		if (__builtin_expect(stream->tx.fin_later.due, 0)) {	/* it may not have to wait any more */
 			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);

@@ -70,19 +70,20 @@ static bool is_to_last(struct shunt_engine *engine, struct shunt_stream *stream)
 void shunt_offer_later(struct shunt_stream *stream)
 {
 	atomic_store(&stream->lasting, SHUNT_LASTING_WAITS);
-	atomic_store(&stream->used, false);
+	atomic_store(&stream->usage, SHUNT_USE_BEGUN);
 }
 
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_service *service;
+	uint8_t none = SHUNT_USE_NONE;
 	/* Three processes speak before somebody else's claim reaches us, and perhaps a link is made for this alone. */
 	bool elsewhere = stream->role == SHUNT_ACCEPTOR && stream->rendezvous && stream->rendezvous->fd < 0;
 
 	if (atomic_load(&stream->state) != SHUNT_CANDIDATE)
 		return;
-	if (!atomic_load(&stream->touched))
-		atomic_store(&stream->touched, true);
+	if (atomic_load(&stream->usage) == SHUNT_USE_NONE)
+		atomic_compare_exchange_strong(&stream->usage, &none, SHUNT_USE_BEGUN);
 	if (stream->sharing.slot && !shunt_streams_ours(engine, stream))
 		return;
 	/* Not now: so it is looked at again when the program uses it the next time. */
@@ -91,7 +92,7 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 		return;
 	if (stream->role == SHUNT_CONNECTOR && is_to_last(engine, stream))
 		return;
-	if (atomic_exchange(&stream->used, true))
+	if (atomic_exchange(&stream->usage, SHUNT_USE_TOLD) == SHUNT_USE_TOLD)
 		return;
 	if (atomic_load(&engine->uring) == SHUNT_URING_RULES) {
 		shunt_streams_plain(engine, stream, SHUNT_REASON_URING);
@@ -140,7 +141,7 @@ void shunt_offer_release(struct shunt_service *service)
 
 	for (; stream; stream = next) {
 		next = stream->claim.next_inbox;
-		atomic_store(&stream->used, false);
+		atomic_store(&stream->usage, SHUNT_USE_BEGUN);
 		shunt_streams_unhold(stream);
 	}
 }

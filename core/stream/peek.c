@@ -101,7 +101,7 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	uint64_t bytes;
 	int tcp = 0;
 
-	if (stream->sharing.slot && !atomic_load(&stream->touched))
+	if (stream->sharing.slot && atomic_load(&stream->usage) == SHUNT_USE_NONE)
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_handover_ask(engine, fd, stream);
@@ -120,7 +120,7 @@ int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_strea
 	struct shunt_rx *rx = &stream->rx;
 	int mark = 0, result = 0;
 
-	if (stream->sharing.slot && !atomic_load(&stream->touched))
+	if (stream->sharing.slot && atomic_load(&stream->usage) == SHUNT_USE_NONE)
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_handover_ask(engine, fd, stream);

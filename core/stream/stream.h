@@ -44,6 +44,21 @@ enum shunt_state {
 	SHUNT_FOREIGN,	/* on a link of a relative of ours: to be asked for before use */
 };
 
+/* Whether it is on its way to a link: core/peer/claim_state.h. */
+enum shunt_claim_state {
+	SHUNT_UNCLAIMED,
+	SHUNT_CLAIM_TOLD,	/* acceptors: the owner of its address knows of it; it is not told again before it is another */
+	SHUNT_CLAIM_UNDER_WAY,	/* connectors: the peer is to answer */
+	SHUNT_CLAIM_LEAVING,	/* refused: the seat is let go when nothing on its way names it */
+};
+
+/* How far the program has used it, and who knows (DESIGN 5.2). */
+enum shunt_usage {
+	SHUNT_USE_NONE,		/* not at all */
+	SHUNT_USE_BEGUN,
+	SHUNT_USE_TOLD,		/* and who must know does */
+};
+
 /* Being handed back for good: asked, and what the peer said. */
 enum shunt_retiring { SHUNT_STAYING, SHUNT_RETIRING, SHUNT_RETIRED, SHUNT_CANNOT_RETIRE };
 
@@ -330,11 +345,9 @@ struct shunt_handing {
 
 /* On its way to a link. Service thread. */
 struct shunt_claim {
-	bool under_way;
-	bool owner_told;	/* its owner was told of it; nobody may offer it again before this is undone */
+	_Atomic uint8_t state;	/* enum shunt_claim_state */
 	bool asked_twice;	/* the process that was asked first has ended */
 	bool redirected;	/* it has been claimed at another process first */
-	_Atomic bool leaving;	/* an acceptor's: it was refused, and its seat is let go when nothing on its way names it */
 	uint64_t begun;		/* ns; 0: it is not timed (core/trace/slow_step.h) */
 	uint64_t named_until;	/* it was refused, and messages of its lane up to this one may name its seat */
 	uint32_t line;		/* of links, one of which has died under it (reconnect.h); 0 none */
@@ -370,8 +383,7 @@ struct shunt_stream {
 	uint8_t place;		/* connectors: which count of brief ones is theirs */
 	_Atomic uint8_t lasting; /* enum shunt_lasting (short_lived.h) */
 	_Atomic uint8_t mock;	/* enum shunt_mock; service thread */
-	_Atomic bool touched;	/* the program has used it at all */
-	_Atomic bool used;	/* the program has used the connection (DESIGN 5.2), and who must know does */
+	_Atomic uint8_t usage;	/* enum shunt_usage */
 	struct shunt_queue queue;
 	uint32_t id;		/* ours, as the peer calls the stream */
 	uint32_t peer_id;

@@ -136,9 +136,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->marks.users, 0);
 	stream->pacing = (struct shunt_pacing) { 0 };
 	set(&stream->idle.since, 0);
-	stream->claim.under_way = false;
-	set(&stream->claim.leaving, false);
-	stream->claim.redirected = stream->claim.asked_twice = stream->claim.owner_told = false;
+	set(&stream->claim.state, SHUNT_UNCLAIMED);
+	stream->claim.redirected = stream->claim.asked_twice = false;
 	stream->rendezvous = NULL;
 	set(&stream->carried_since, 0);
 	stream->claim.line = stream->claim.return_tries = 0;
@@ -161,8 +160,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->role, SHUNT_CONNECTOR);
 	set(&stream->mock, (uint8_t)__atomic_load_n(&engine->config.mock, __ATOMIC_SEQ_CST));
 	set(&stream->nonblocking, nonblocking);
-	set(&stream->touched, false);
-	set(&stream->used, false);
+	set(&stream->usage, SHUNT_USE_NONE);
 	set(&stream->options.receive_timeout_ns, UINT64_MAX);
 	set(&stream->options.send_timeout_ns, UINT64_MAX);
 	set(&stream->options.low_water, 1);

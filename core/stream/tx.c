@@ -444,7 +444,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	uint8_t traces;
 	ssize_t taken;
 
-	if (__builtin_expect(!atomic_load_explicit(&stream->used, memory_order_relaxed), 0))
+	if (__builtin_expect(atomic_load_explicit(&stream->usage, memory_order_relaxed) != SHUNT_USE_TOLD, 0))
 		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
 	    shunt_handover_ask(engine, fd, stream) == -ENOMEM)

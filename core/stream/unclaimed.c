@@ -71,7 +71,7 @@ static bool is_due(struct shunt_stream *stream, void *arg)
 		return false;
 	/* The owner of its address has been told, and whoever claims it there is sent here. */
 	due = atomic_load(&stream->carried_since) +
-	      patience(stream->engine) * (stream->claim.owner_told ? 2 : 1);
+	      patience(stream->engine) * (stream->claim.state == SHUNT_CLAIM_TOLD ? 2 : 1);
 	if (due > look->now && due < look->next)
 		look->next = due;
 	return due <= look->now;

@@ -325,7 +325,7 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 		shunt_lock_leave(&group->lock);
 		return engine->sys->epoll_ctl(epfd, op, fd, event) ? -errno : 0;
 	}
-	if (op == EPOLL_CTL_ADD && !atomic_load(&stream->used))
+	if (op == EPOLL_CTL_ADD && atomic_load(&stream->usage) != SHUNT_USE_TOLD)
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN &&
 	    shunt_handover_ask(engine, fd, stream) == -ENOMEM)
