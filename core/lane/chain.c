@@ -137,7 +137,7 @@ static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, ui
 /* The seat may go, once nothing that was posted for it is fetched any more. */
 static void posted_release(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number)
 {
-	stream->queue.let_go = true;
+	atomic_fetch_or(&stream->release, SHUNT_RELEASE_POSTED);
 	stream->tx.last_wr = number;
 	if (shunt_lane_keeps(lane))
 		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);

@@ -297,7 +297,7 @@ bool shunt_lane_settled(struct shunt_lane *lane)
 
 bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->released))
+	if (shunt_stream_is_released(stream))
 		return true;
 	shunt_lane_kick(lane);
 	shunt_group_poll_fully(lane->link->engine);

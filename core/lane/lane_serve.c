@@ -91,7 +91,7 @@ static bool may_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint3
 /* Nobody will read what has no room: the peer has closed, or either end has reset the connection. */
 static bool is_unwanted(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->released) || shunt_end_has(&stream->end, SHUNT_END_BROKEN);
+	return shunt_stream_is_released(stream) || shunt_end_has(&stream->end, SHUNT_END_BROKEN);
 }
 
 /*
@@ -167,10 +167,10 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, u
 	uint32_t behind = 0;
 	bool released;
 
-	/* Queued again since it was served: what `posted` and `releases` say is true only after the doorbell. */
+	/* Queued again since it was served: what `posted` and `release` say is true only after the doorbell. */
 	if (shunt_chain_has(chain, stream) && !shunt_chain_flush(chain))
 		goto stalled;
-	released = stream->queue.let_go;
+	released = atomic_load_explicit(&stream->release, memory_order_relaxed) & SHUNT_RELEASE_POSTED;
 	if (__builtin_expect(work & SHUNT_WORK_DONE, 0)) {
 		if (lane->hooks->done(stream))
 			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);

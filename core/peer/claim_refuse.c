@@ -63,7 +63,7 @@ static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 	if (before == SHUNT_CLAIM_LEAVING)
 		return false;
 	shunt_claim_turn(stream, SHUNT_CLAIM_LEAVING);
-	if (!atomic_load(&stream->released) && shunt_attach_revert(link->engine, stream))
+	if (!shunt_stream_is_released(stream) && shunt_attach_revert(link->engine, stream))
 		return true;
 	shunt_claim_turn(stream, before);
 	return false;

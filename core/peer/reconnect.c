@@ -35,8 +35,7 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !rx->final || stream->fd < 0 ||
 	    shunt_fork_slots_held(stream) || stream->orphan || stream->dissolving ||
 	    shunt_end_has(&stream->end, ENDS) || shunt_end_error(&stream->end) ||
-	    shunt_end_at(&stream->end) != SHUNT_NEVER || atomic_load(&stream->released) ||
-	    atomic_load(&stream->releases) ||
+	    shunt_end_at(&stream->end) != SHUNT_NEVER || atomic_load(&stream->release) ||
 	    atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
 	    atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED)
 		return NEVER;

@@ -22,7 +22,7 @@ static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, str
 	return atomic_load(&stream->state) == SHUNT_LINKED && stream->link == link &&
 	       rx->ring.bytes > engine->config.ring_min && !rx->final &&
 	       !atomic_load(&rx->retired) && !shunt_end_has(&stream->end, SHUNT_END_RESET) &&
-	       shunt_end_at(&stream->end) == SHUNT_NEVER && !atomic_load(&stream->released);
+	       shunt_end_at(&stream->end) == SHUNT_NEVER && !shunt_stream_is_released(stream);
 }
 
 /* Nothing has come for long enough, all of it has been read, and nothing is being changed. rx.lock held. */

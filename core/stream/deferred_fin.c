@@ -51,7 +51,7 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 	    ((!shunt_heading_on_link(&tx->heading) && !shunt_heading_unpassed(&tx->heading) &&
 	      !shunt_heading_halted(&tx->heading)) ||
 	     shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_RESET) ||
-	     atomic_load(&stream->released)))
+	     shunt_stream_is_released(stream)))
 		return false;
 	take_copy(stream, fd);
 	if (tx->fin_later.fd < 0 && closing) {

@@ -38,7 +38,7 @@ static bool done(struct shunt_stream *stream)
 			shunt_zero_copy_tell(stream);
 	}
 	waits |= shunt_deferred_fin_look(stream);
-	if (stream->queue.let_go) {
+	if (atomic_load(&stream->release) & SHUNT_RELEASE_POSTED) {
 		if (waits || retired < tx->last_wr || atomic_load(&tx->pin))
 			return true;	/* told by let_seat_go() of pinned.c for the latter */
 		released(stream);	/* it may be another's from here on */

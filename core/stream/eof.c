@@ -102,7 +102,7 @@ bool shunt_eof_counts(struct shunt_stream *stream)
 	    (stream->rx.final || (!atomic_load(&stream->agreed) && !stream->engine->config.soft_model[0])))
 		return true;
 	return atomic_load(&stream->state) != SHUNT_LINKED ||
-	       atomic_load(&stream->released) || atomic_load(&stream->rx.retired);
+	       shunt_stream_is_released(stream) || atomic_load(&stream->rx.retired);
 }
 
 /* The program reads the end at `head`: the next call must not wait for FIN, which may still be on its way. */

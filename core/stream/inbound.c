@@ -261,7 +261,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		return on_ring_from(engine, stream, value);
 	case SHUNT_IMM_RELEASE:
 		shunt_reset_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
-		atomic_store(&stream->released, true);
+		atomic_fetch_or(&stream->release, SHUNT_RELEASE_HEARD);
 		if (!stream->link->initiator && atomic_load(&stream->claim.state) == SHUNT_CLAIM_LEAVING)
 			return "a release behind a refusal";	/* who refuses was never there */
 		if (__builtin_expect(stream->tx.fin_later.due, 0)) {	/* it may not have to wait any more */
@@ -328,7 +328,7 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 	if (stream && atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_CANDIDATE &&
 	    type != SHUNT_IMM_FIN && type != SHUNT_IMM_RESET && type != SHUNT_IMM_RELEASE)
 		return "a message for a stream that was not agreed on";
-	if (!stream || atomic_load_explicit(&stream->released, memory_order_relaxed))
+	if (!stream || (atomic_load_explicit(&stream->release, memory_order_relaxed) & SHUNT_RELEASE_HEARD))
 		return "a message for no stream";
 	if (__builtin_expect(stream->lane != lane, 0))
 		return "a message on a lane that is not its stream's";

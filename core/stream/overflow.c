@@ -203,7 +203,7 @@ static bool can_leave(struct shunt_stream *stream)
 		return false;
 	if (shunt_lane_keeps(stream->lane) || stream->engine->config.soft_model[0])
 		return false;
-	if (atomic_load(&stream->released) || shunt_end_has(&stream->end, SHUNT_END_BROKEN) ||
+	if (shunt_stream_is_released(stream) || shunt_end_has(&stream->end, SHUNT_END_BROKEN) ||
 	    shunt_heading_halted(&tx->heading))
 		return false;
 	return shunt_overflow_is_pending(tx) &&

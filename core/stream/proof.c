@@ -351,7 +351,7 @@ static bool can_write(struct shunt_stream *stream)
 
 	return !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
 	       !tx->backlog.bytes && !shunt_heading_halted(&tx->heading) && !stream->rx.final &&
-	       !atomic_load(&stream->released) && !stream->dissolving &&
+	       !shunt_stream_is_released(stream) && !stream->dissolving &&
 	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
 	       atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;
 }

@@ -79,7 +79,7 @@ static inline bool shunt_proof_holds(const struct shunt_stream *stream)
 	struct shunt_stream *s = (struct shunt_stream *)stream;
 	uint8_t show = atomic_load_explicit(&s->tx.proof.show, memory_order_relaxed);
 
-	return __builtin_expect(show == SHUNT_PLACED, 0) && !atomic_load(&s->released);
+	return __builtin_expect(show == SHUNT_PLACED, 0) && !shunt_stream_is_released(s);
 }
 
 /* Both ends have shown what they had to: either direction may go to the link. */

@@ -107,7 +107,7 @@ static bool may_grow(const struct shunt_stream *stream)
 static bool sends_tcp(const struct shunt_stream *stream)
 {
 	return !shunt_heading_on_link(&stream->tx.heading) ||
-	       __builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0);
+	       __builtin_expect((atomic_load_explicit(&stream->release, memory_order_relaxed) & SHUNT_RELEASE_HEARD), 0);
 }
 
 /*
@@ -229,7 +229,7 @@ bool shunt_ready_flushed(struct shunt_stream *stream)
 
 	return !(atomic_load(&stream->queue.work) & ~SHUNT_WORK_DONE) && !tx->backlog.bytes &&
 	       (atomic_load(&tx->posted) >= atomic_load(&tx->staged) ||
-		shunt_end_has(&stream->end, SHUNT_END_BROKEN) || atomic_load(&stream->released));
+		shunt_end_has(&stream->end, SHUNT_END_BROKEN) || shunt_stream_is_released(stream));
 }
 
 /*

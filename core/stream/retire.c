@@ -215,7 +215,7 @@ static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&tx->heading) &&
 	    atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED &&
-	    !atomic_load(&stream->released)) {
+	    !shunt_stream_is_released(stream)) {
 		shunt_loss_look(engine, stream);
 		unread = atomic_load(&tx->ring.consumed) < atomic_load(&tx->posted);
 	}

@@ -17,7 +17,7 @@ void shunt_tx_say_end(struct shunt_stream *stream)
 	uint8_t show = atomic_load(&tx->proof.show);
 
 	if (!shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
-	    atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released) ||
+	    atomic_load(&stream->state) != SHUNT_LINKED || shunt_stream_is_released(stream) ||
 	    (show != SHUNT_SHOWN && show != SHUNT_WRITTEN))
 		return;
 	atomic_store(&tx->fin, tx->offset);

@@ -68,7 +68,14 @@ enum shunt_stamps { SHUNT_STAMPS_UNKNOWN, SHUNT_STAMPS_NONE, SHUNT_STAMPS_GIVEN 
 /* Asked to hand back by the peer; what was answered. */
 enum shunt_asked { SHUNT_NOT_ASKED, SHUNT_ASKED, SHUNT_DECLINED, SHUNT_GIVEN };
 
-enum { SHUNT_RELEASED_BY_US = 1, SHUNT_RELEASED_BY_PEER = 2, SHUNT_RELEASED_BY_BOTH = 3 };
+/* How far each end has let go of the seat. Bits: the two ends do not wait for each other. */
+enum shunt_release {
+	SHUNT_RELEASED_BY_US = 1 << 0,		/* and nothing that was posted is fetched any more */
+	SHUNT_RELEASED_BY_PEER = 1 << 1,	/* and who waits on the stream knows */
+	SHUNT_RELEASED_BY_BOTH = SHUNT_RELEASED_BY_US | SHUNT_RELEASED_BY_PEER,	/* the seat is free */
+	SHUNT_RELEASE_POSTED = 1 << 2,		/* lane.lock: nothing may follow */
+	SHUNT_RELEASE_HEARD = 1 << 3,		/* P: the peer has closed */
+};
 
 enum shunt_track { SHUNT_TCP, SHUNT_LINK };
 
@@ -319,7 +326,6 @@ struct shunt_rx {	/* rx.lock, except P */
 struct shunt_queue {
 	_Atomic uint32_t work;	/* enum shunt_work */
 	uint64_t chain;		/* lane.lock: number of the chain that has its last WR */
-	bool let_go;		/* lane.lock: RELEASE has been posted, nothing may follow */
 	bool queued;		/* lane.queue_lock */
 	struct shunt_stream *next;	/* lane.queue_lock */
 };
@@ -404,8 +410,7 @@ struct shunt_stream {
 	/* registry (engine.streams_lock) */
 	_Atomic int fd;		/* one number that names it; -1 once closed */
 	uint32_t numbers;	/* how many do */
-	_Atomic uint8_t releases;	/* SHUNT_RELEASED_…: both, and the seat is free */
-	_Atomic bool released;	/* P: RELEASE received: the peer has closed */
+	_Atomic uint8_t release;	/* enum shunt_release */
 	struct shunt_stream *next_reap;
 	bool in_use;
 	_Atomic bool agreed;	/* the peer is known to have attached it too: it may have switched */
@@ -438,6 +443,12 @@ struct shunt_stream {
 };
 
 /* --- what is true of a stream right now, without asking the kernel; any thread --- */
+
+/* The peer has closed it. */
+static inline bool shunt_stream_is_released(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->release) & SHUNT_RELEASE_HEARD;
+}
 
 static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)
 {

@@ -52,9 +52,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&stream->handing.retiring, SHUNT_STAYING);
 	set(&stream->handing.asked, SHUNT_NOT_ASKED);
 	stream->queue.chain = 0;
-	stream->queue.let_go = false;
-	set(&stream->releases, 0);
-	set(&stream->released, false);
+	set(&stream->release, 0);
 	set(&stream->queue.work, 0);
 
 	shunt_heading_turn(&tx->heading, SHUNT_HEADING_BEGINS);
@@ -278,7 +276,7 @@ void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
 {
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_stream *first = atomic_load(&engine->reap);
-	uint8_t before = atomic_fetch_or(&stream->releases, by);
+	uint8_t before = atomic_fetch_or(&stream->release, by) & SHUNT_RELEASED_BY_BOTH;
 
 	if (before == SHUNT_RELEASED_BY_BOTH || (before | by) != SHUNT_RELEASED_BY_BOTH)
 		return;

@@ -180,7 +180,7 @@ void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream,
 /* The program has closed it, or reads it from TCP: nobody reads the link's bytes. */
 static bool is_over(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&stream->released) ||
+	return atomic_load(&stream->state) != SHUNT_LINKED || shunt_stream_is_released(stream) ||
 	       atomic_load(&stream->rx.retired);
 }
 

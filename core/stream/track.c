@@ -107,7 +107,7 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 			 SHUNT_LINK :
 			 SHUNT_TCP;
 	if ((wanted == SHUNT_LINK) != shunt_heading_on_link(&tx->heading) &&
-	    !shunt_heading_unpassed(&tx->heading) && !atomic_load(&stream->released) &&
+	    !shunt_heading_unpassed(&tx->heading) && !shunt_stream_is_released(stream) &&
 	    !tx->backlog.bytes) {
 		if (wanted == SHUNT_TCP)
 			shunt_left_choose(engine, stream);

@@ -306,7 +306,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		listen_now_and_then(engine, tx);
 	if (__builtin_expect(shunt_end_has(&stream->end, SHUNT_END_BROKEN), 0))
 		return dead_error(stream);
-	if (__builtin_expect(atomic_load_explicit(&stream->released, memory_order_relaxed), 0))
+	if (__builtin_expect((atomic_load_explicit(&stream->release, memory_order_relaxed) & SHUNT_RELEASE_HEARD), 0))
 		shunt_tx_leave_link(engine, fd, stream);
 	if (shunt_heading_on_link(&tx->heading))
 		return send_link(engine, stream, from, bytes, done, flags);
@@ -430,7 +430,7 @@ static ssize_t send_nothing(struct shunt_engine *engine, int fd, struct shunt_st
 		return -EPIPE;
 	if (shunt_end_has(&stream->end, SHUNT_END_BROKEN))
 		return dead_error(stream);
-	if (shunt_heading_on_link(&tx->heading) && !atomic_load(&stream->released))
+	if (shunt_heading_on_link(&tx->heading) && !shunt_stream_is_released(stream))
 		return 0;
 	return kernel_send(engine, fd, NULL, 0, flags | MSG_DONTWAIT);
 }

@@ -218,9 +218,9 @@ static int stream_left(struct shunt_stream *stream, void *arg)
 	(void)arg;
 	if (stream->fd == sim_world.listener_fd[0] || stream->fd == sim_world.listener_fd[1])
 		return 0;
-	sim_fail("a stream is left: fd %d state %d holds %u link %p releases %d claimed %d",
+	sim_fail("a stream is left: fd %d state %d holds %u link %p release %d claimed %d",
 		 stream->fd, stream_state(stream), stream->holds, (void *)stream_link(stream),
-		 stream->releases, stream->claim.state);
+		 stream->release, stream->claim.state);
 }
 
 /* Every ring was given back, once; and what they were carved out of, after a while. */
