@@ -304,7 +304,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->sleepers = NULL;
 	shunt_own_fds_close(engine, stream->tx.backlog.fd);
 	stream->tx.backlog.fd = -1;
-	stream->tx.backlog.awaited = stream->tx.backlog.lingers = false;
+	stream->tx.backlog.lingers = false;
 	shunt_own_fds_close(engine, stream->rx.proof.fd);
 	atomic_store(&stream->rx.proof.fd, -1);
 	shunt_own_fds_close(engine, stream->tx.fin_later.fd);

@@ -172,7 +172,7 @@ void shunt_file_dissolving(struct shunt_engine *engine, int fd)
 	if (!stream || stream->numbers != 1 || shunt_stream_is_plain(stream))
 		return;
 	nonblocking = atomic_load(&stream->nonblocking);
-	stream->dissolving = true;
+	stream->parting = SHUNT_DISSOLVED;
 	shunt_streams_end(engine, stream, fd);
 	shunt_file_socket(engine, fd, nonblocking);
 }

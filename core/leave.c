@@ -179,7 +179,7 @@ static void release_offers(struct shunt_service *service)
 static bool owes(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
-	return stream->tx.backlog.awaited;
+	return stream->tx.backlog.fd >= 0;
 }
 
 /* The connection is reset: its backlog will not be written. */
@@ -190,7 +190,7 @@ static void stream_give_up(struct shunt_stream *stream)
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	awaited = stream->tx.backlog.awaited;
+	awaited = stream->tx.backlog.fd >= 0;
 	if (awaited) {
 		shunt_decision_say(SHUNT_LOG_WARN, stream,
 				   "it is reset: its peer takes no bytes");
@@ -202,7 +202,7 @@ static void stream_give_up(struct shunt_stream *stream)
 		shunt_tcp_backlog_paid(engine, stream);
 		shunt_own_fds_close(engine, stream->tx.backlog.fd);
 		stream->tx.backlog.fd = -1;
-		stream->tx.backlog.awaited = stream->tx.backlog.fin = false;
+		stream->tx.backlog.fin = false;
 		shunt_again_free(&stream->tx);
 		shunt_deferred_fin_written(stream);
 	}

@@ -65,10 +65,10 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 		(void *)stream->link, stream->queue.work, stream->queue.queued,
 		(void *)stream->watches);
 	fprintf(file,
-		"%s  claimed %d agreed %d release %d retiring %d asked %d holds %u waiters %u orphan %d\n",
+		"%s  claimed %d agreed %d release %d retiring %d asked %d holds %u waiters %u parting %d\n",
 		prefix, stream->claim.state, stream->agreed, stream->release,
 		stream->handing.retiring, stream->handing.asked, stream->holds, stream->waiters,
-		stream->orphan);
+		stream->parting);
 	fprintf(file,
 		"%s  tx: track %d offset %" PRIu64 " posted %" PRIu64 " staged %" PRIu64
 		" consumed %" PRIu64 " ring %u from %" PRIu64
@@ -80,11 +80,11 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 	fprintf(file,
 		"%s  tx: flip %" PRId64 " upgrade %" PRIu64 " handback %" PRIu64
 		" shut %d dead %d end_fd %d"
-		" resend %zu of %zu on %d awaited %d pin %p\n",
+		" resend %zu of %zu on %d pin %p\n",
 		prefix, (int64_t)tx->flip_at, tx->upgrade_at, tx->handback_at,
 		shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE),
 		shunt_end_has(&stream->end, SHUNT_END_BROKEN), tx->fin_later.fd, tx->backlog.done,
-		tx->backlog.size, stream->tx.backlog.fd, stream->tx.backlog.awaited,
+		tx->backlog.size, stream->tx.backlog.fd,
 		(void *)tx->pin);
 	fprintf(file,
 		"%s  rx: track %d head %" PRIu64 " tail %" PRIu64 " boundary %" PRId64

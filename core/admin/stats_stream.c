@@ -8,6 +8,7 @@
 #include "core/service.h"
 #include "core/stream/left.h"
 #include "core/stream/queued.h"
+#include "core/stream/tuple.h"
 
 void shunt_stats_put_bytes(struct shunt_json *text, const char *name, const char *track,
 			   const struct shunt_bytes *bytes)
@@ -130,10 +131,10 @@ void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream
 {
 	shunt_json_put(text, "%s{\"fd\":%d,", text->comma ? "," : "", stream->fd);
 	text->comma = true;
-	if (!stream->tuple_known)
+	if (!shunt_tuple_is_known(&stream->tuple))
 		shunt_rendezvous_learn(stream);
 	put_family(text, stream);
-	if (stream->tuple_known) {
+	if (shunt_tuple_is_known(&stream->tuple)) {
 		put_address(text, "local", stream->tuple.local, stream->tuple.local_port);
 		put_address(text, "peer", stream->tuple.peer, stream->tuple.peer_port);
 	}

@@ -170,7 +170,8 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, u
 	/* Queued again since it was served: what `posted` and `release` say is true only after the doorbell. */
 	if (shunt_chain_has(chain, stream) && !shunt_chain_flush(chain))
 		goto stalled;
-	released = atomic_load_explicit(&stream->release, memory_order_relaxed) & SHUNT_RELEASE_POSTED;
+	released = atomic_load_explicit(&stream->release, memory_order_relaxed) &
+		   SHUNT_RELEASE_POSTED;
 	if (__builtin_expect(work & SHUNT_WORK_DONE, 0)) {
 		if (lane->hooks->done(stream))
 			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);

@@ -26,7 +26,8 @@
 static bool is_claimed(const struct shunt_link *link, const struct shunt_stream *stream,
 		       const struct shunt_tuple *tuple, uint64_t network)
 {
-	return stream->tuple_known && shunt_tuple_reversed(&stream->tuple, tuple) &&
+	return shunt_tuple_is_known(&stream->tuple) &&
+	       shunt_tuple_reversed(&stream->tuple, tuple) &&
 	       (link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.abroad ||
 		network == stream->network);
 }
@@ -45,7 +46,7 @@ static int matches(struct shunt_stream *stream, void *arg)
 	if (stream->role != SHUNT_ACCEPTOR || stream->fd < 0 || stream->link ||
 	    atomic_load(&stream->state) != SHUNT_CANDIDATE)
 		return 0;
-	if (!stream->tuple_known)
+	if (!shunt_tuple_is_known(&stream->tuple))
 		shunt_rendezvous_learn(stream);
 	if (!is_claimed(search->link, stream, search->tuple, search->network))
 		return 0;

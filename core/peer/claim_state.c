@@ -8,6 +8,7 @@
 #include "core/peer/witness.h"
 #include "core/service.h"
 #include "core/stream/slow_stream.h"
+#include "core/stream/tuple.h"
 #include "core/trace/probe.h"
 
 static bool may_turn(enum shunt_claim_state from, enum shunt_claim_state to)
@@ -72,7 +73,7 @@ enum shunt_reason shunt_claim_reason(struct shunt_service *service,
 				     const struct shunt_stream *stream, enum shunt_reason reason)
 {
 	return (reason == SHUNT_REASON_NO_SHUNT || reason == SHUNT_REASON_NOT_HAD) &&
-			       stream->tuple_known &&
+			       shunt_tuple_is_known(&stream->tuple) &&
 			       shunt_witness_misses(service, &stream->tuple) ?
 		       SHUNT_REASON_TRANSLATED :
 		       reason;
@@ -119,7 +120,7 @@ int shunt_claim_learn(struct shunt_engine *engine, struct shunt_stream *stream)
 	int result = 0;
 
 	shunt_lock_take(&engine->streams_lock);
-	if (!stream->tuple_known)
+	if (!shunt_tuple_is_known(&stream->tuple))
 		result = shunt_rendezvous_learn(stream);
 	shunt_lock_leave(&engine->streams_lock);
 	return result;

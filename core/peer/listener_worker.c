@@ -17,6 +17,7 @@
 #include "core/peer/meeting.h"
 #include "core/peer/rendezvous.h"
 #include "core/service.h"
+#include "core/stream/tuple.h"
 
 #define LOOK_NS 10000000ull	/* after a first failure; twice that after the second, and so on */
 #define LOOK_LOG 7		/* at most so often */
@@ -273,7 +274,7 @@ void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stre
 		shunt_listener_worker_run(&service->tasks.join);
 	if (r->owner_fd < 0)
 		atomic_store(&stream->usage, SHUNT_USE_BEGUN);	/* again, when there is one */
-	if (r->owner_fd < 0 || !stream->tuple_known || !offer_process(service))
+	if (r->owner_fd < 0 || !shunt_tuple_is_known(&stream->tuple) || !offer_process(service))
 		return;
 	have.tuple = stream->tuple;
 	have.process = service->engine->identity;

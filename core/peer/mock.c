@@ -11,6 +11,7 @@
 #include "core/link/seats.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
+#include "core/stream/tuple.h"
 
 /* --- what is said of a stream --- */
 
@@ -96,9 +97,10 @@ static bool is_meant(struct shunt_stream *stream, void *arg)
 		return shunt_file(chosen->engine, chosen->fd) == &stream->file;
 	if (!chosen->tuple)
 		return true;
-	if (!stream->tuple_known)
+	if (!shunt_tuple_is_known(&stream->tuple))
 		shunt_rendezvous_learn(stream);
-	return stream->tuple_known && !memcmp(&stream->tuple, chosen->tuple, sizeof(*chosen->tuple));
+	return shunt_tuple_is_known(&stream->tuple) &&
+	       !memcmp(&stream->tuple, chosen->tuple, sizeof(*chosen->tuple));
 }
 
 /* Their locks are not to be taken under streams_lock. True: there were some. */

@@ -33,7 +33,7 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	const struct shunt_rx *rx = &stream->rx;
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !rx->final || stream->fd < 0 ||
-	    shunt_fork_slots_held(stream) || stream->orphan || stream->dissolving ||
+	    shunt_fork_slots_held(stream) || stream->parting != SHUNT_PARTING_NONE ||
 	    shunt_end_has(&stream->end, ENDS) || shunt_end_error(&stream->end) ||
 	    shunt_end_at(&stream->end) != SHUNT_NEVER || atomic_load(&stream->release) ||
 	    atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
@@ -107,7 +107,8 @@ static bool is_of(struct shunt_stream *stream, void *arg)
 	return stream->claim.line == search->line && stream->fd >= 0 &&
 	       stream->link != search->except &&
 	       (state == SHUNT_LINKED || state == SHUNT_CANDIDATE) &&
-	       (!search->peer || (stream->tuple_known && shunt_tuple_reversed(&stream->tuple, search->peer)));
+	       (!search->peer || (shunt_tuple_is_known(&stream->tuple) &&
+				  shunt_tuple_reversed(&stream->tuple, search->peer)));
 }
 
 static bool has_streams(struct shunt_engine *engine, uint32_t line)

@@ -40,9 +40,10 @@ int shunt_rendezvous_learn(struct shunt_stream *stream)
 	int result = stream->fd < 0 ? -EBADF :
 		     shunt_tuple_of(engine, stream->fd, &stream->tuple);
 
-	stream->tuple_known = !result;
 	stream->proven_on = 0;
-	if (!result)
+	if (result)
+		stream->tuple = (struct shunt_tuple) { 0 };
+	else
 		stream->network = network_of(engine, stream->fd);
 	return result;
 }

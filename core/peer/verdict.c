@@ -13,6 +13,7 @@
 #include "core/qos/facts.h"
 #include "core/service.h"
 #include "core/stream/traced.h"
+#include "core/stream/tuple.h"
 
 struct shunt_verdict { /* hangs off the engine; NULL: no rules */
 	struct shunt_rule_list list;
@@ -124,10 +125,10 @@ static void follow_sends(struct shunt_stream *stream, uint8_t word)
 static bool learn_tuple(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->engine->streams_lock);
-	if (!stream->tuple_known)
+	if (!shunt_tuple_is_known(&stream->tuple))
 		shunt_rendezvous_learn(stream);
 	shunt_lock_leave(&stream->engine->streams_lock);
-	return stream->tuple_known;
+	return shunt_tuple_is_known(&stream->tuple);
 }
 
 /* A stream with a line was on a link before, and returns to it. */

@@ -10,6 +10,7 @@
 #include "core/qos/monitor.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
+#include "core/stream/tuple.h"
 
 #define ANEW 8 /* portions are found anew at most so often in a period */
 #define FEW 8 /* part of a class's clients: so many new ones find all portions anew at once */
@@ -321,7 +322,8 @@ static void classify_all(struct shunt_service *service)
 
 		if (link->initiator || atomic_load(&link->state) != SHUNT_LINK_UP)
 			continue;
-		shunt_seats_each(link, stream) if (stream->tuple_known && !known) known = stream;
+		shunt_seats_each(link, stream) if (shunt_tuple_is_known(&stream->tuple) && !known)
+			known = stream;
 		if (known && service->qos)
 			shunt_qos_granted(link, known);
 		if (!link->throttle || has_class(link) || !link->throttle->name[0])

@@ -96,6 +96,7 @@ bool shunt_deferred_fin_look(struct shunt_stream *stream)
 void shunt_deferred_fin_resume(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	int fd;
 
 	shunt_assert_held(&stream->tx.lock);
 	if (!atomic_load(&tx->fin_later.due)) {
@@ -108,11 +109,8 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 		return;
 	}
 	tx->backlog.fin = true;
-	if (!stream->tx.backlog.awaited) {
-		stream->tx.backlog.fd = tx->fin_later.fd;
-		atomic_store(&tx->fin_later.fd, -1);
-	}
+	fd = tx->backlog.fd < 0 ? atomic_exchange(&tx->fin_later.fd, -1) : -1;
 	leave(stream);
-	shunt_tcp_backlog_await(stream->engine, stream);
+	shunt_tcp_backlog_await_on(stream->engine, stream, fd);
 }
 

@@ -13,6 +13,7 @@
 #include "core/loop/endpoint.h"
 #include "core/poll/cancel.h"
 #include "core/service.h"
+#include "core/stream/tuple.h"
 
 #define PATIENCE 6000000000ull	/* ns until an owner that does not answer is given up */
 #define AGAIN 1000000		/* ns until the next knock, where the last one has not been heard */
@@ -168,7 +169,7 @@ static void say_failure(int fd, const struct shunt_stream *stream, int error)
 {
 	const struct shunt_log_about about = {
 		.fd = fd,
-		.tuple = stream->tuple_known ? &stream->tuple : NULL,
+		.tuple = shunt_tuple_is_known(&stream->tuple) ? &stream->tuple : NULL,
 		.accepted = stream->role == SHUNT_ACCEPTOR,
 	};
 

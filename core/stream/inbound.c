@@ -10,6 +10,7 @@
 #include "core/stream/reset_unread.h"
 #include "core/stream/settle.h"
 #include "core/stream/traced.h"
+#include "core/stream/tuple.h"
 #include "core/stream/wait.h"
 #include "core/trace/slow_step.h"
 
@@ -262,7 +263,8 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 	case SHUNT_IMM_RELEASE:
 		shunt_reset_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
 		atomic_fetch_or(&stream->release, SHUNT_RELEASE_HEARD);
-		if (!stream->link->initiator && atomic_load(&stream->claim.state) == SHUNT_CLAIM_LEAVING)
+		if (!stream->link->initiator &&
+		    atomic_load(&stream->claim.state) == SHUNT_CLAIM_LEAVING)
 			return "a release behind a refusal";	/* who refuses was never there */
 		if (__builtin_expect(stream->tx.fin_later.due, 0)) {	/* it may not have to wait any more */
 			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
@@ -328,7 +330,7 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 	if (stream && atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_CANDIDATE &&
 	    type != SHUNT_IMM_FIN && type != SHUNT_IMM_RESET && type != SHUNT_IMM_RELEASE)
 		return "a message for a stream that was not agreed on";
-	if (!stream || (atomic_load_explicit(&stream->release, memory_order_relaxed) & SHUNT_RELEASE_HEARD))
+	if (!stream || shunt_stream_looks_released(stream))
 		return "a message for no stream";
 	if (__builtin_expect(stream->lane != lane, 0))
 		return "a message on a lane that is not its stream's";
@@ -402,7 +404,7 @@ void shunt_inbound_late(struct shunt_engine *engine, const struct ibv_wc *wc, ui
 	const struct shunt_slow_about about = {
 		.step = SHUNT_STEP_POLL,
 		.fd = stream ? atomic_load(&stream->fd) : -1,
-		.tuple = stream && stream->tuple_known ? &stream->tuple : NULL,
+		.tuple = stream && shunt_tuple_is_known(&stream->tuple) ? &stream->tuple : NULL,
 		.extra = count,
 	};
 

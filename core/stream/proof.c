@@ -150,7 +150,8 @@ static bool can_take_out(struct shunt_stream *stream)
 	return !shunt_end_has(&stream->end,
 			      SHUNT_END_SHUT_READ | SHUNT_END_RESET | SHUNT_END_TCP_OVER) &&
 	       !rx->final && !atomic_load(&rx->retired) &&
-	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING && !stream->dissolving;
+	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
+	       stream->parting != SHUNT_DISSOLVED;
 }
 
 void shunt_proof_place(struct shunt_link *link, struct shunt_stream *stream, uint64_t at)
@@ -351,7 +352,7 @@ static bool can_write(struct shunt_stream *stream)
 
 	return !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
 	       !tx->backlog.bytes && !shunt_heading_halted(&tx->heading) && !stream->rx.final &&
-	       !shunt_stream_is_released(stream) && !stream->dissolving &&
+	       !shunt_stream_is_released(stream) && stream->parting != SHUNT_DISSOLVED &&
 	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
 	       atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;
 }
@@ -380,7 +381,6 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 		tx->backlog.bytes = tx->proof.nonce;	/* takes no memory that could be refused */
 		tx->backlog.done = 0;
 		tx->backlog.size = sizeof(tx->proof.nonce);
-		tx->proof.shown = true;
 		tx->proof.tcp = tx->bytes.tcp;
 		if (shunt_tcp_backlog_write(engine, stream->fd, stream) == -EAGAIN)
 			shunt_tcp_backlog_await(engine, stream);

@@ -68,7 +68,9 @@ void shunt_proof_run(struct shunt_task *task);
 /* How many of the bytes that the kernel has still to deliver (SIOCOUTQ) are the nonce. tx.lock held. */
 static inline int shunt_proof_unsent(const struct shunt_tx *tx, int unsent)
 {
-	int64_t rest = tx->proof.shown ? unsent - (int64_t)(tx->bytes.tcp - tx->proof.tcp) : 0;
+	int64_t rest = tx->proof.tcp != SHUNT_NEVER ?
+			       unsent - (int64_t)(tx->bytes.tcp - tx->proof.tcp) :
+			       0;
 
 	return rest <= 0 ? 0 : rest < SHUNT_NONCE_BYTES ? (int)rest : SHUNT_NONCE_BYTES;
 }

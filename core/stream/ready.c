@@ -106,8 +106,7 @@ static bool may_grow(const struct shunt_stream *stream)
 /* Where the next send goes: a peer that has released the stream takes nothing from the link any more (tx.c). */
 static bool sends_tcp(const struct shunt_stream *stream)
 {
-	return !shunt_heading_on_link(&stream->tx.heading) ||
-	       __builtin_expect((atomic_load_explicit(&stream->release, memory_order_relaxed) & SHUNT_RELEASE_HEARD), 0);
+	return !shunt_heading_on_link(&stream->tx.heading) || shunt_stream_looks_released(stream);
 }
 
 /*

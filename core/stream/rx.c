@@ -359,7 +359,7 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 	struct shunt_iov to = shunt_iov_of(iov, iovcnt);
 	ssize_t got;
 
-	if (__builtin_expect(atomic_load_explicit(&stream->usage, memory_order_relaxed) != SHUNT_USE_TOLD, 0))
+	if (shunt_stream_use_is_news(stream))
 		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
 	    shunt_handover_ask(engine, fd, stream) == -ENOMEM)
@@ -372,7 +372,7 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 	}
 	got = receive(engine, fd, stream, &to, flags);
 	shunt_lock_leave(&stream->rx.lock);
-	if (__builtin_expect(stream->orphan, 0))
+	if (__builtin_expect(stream->parting == SHUNT_ORPHANED, 0))
 		shunt_streams_end_orphan(engine, stream);
 	return got;
 }

@@ -84,7 +84,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 
 	if (how != SHUT_RD && how != SHUT_WR && how != SHUT_RDWR)
 		return -EINVAL;
-	if (atomic_load(&stream->usage) != SHUNT_USE_TOLD)
+	if (shunt_stream_use_is_news(stream))
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN &&
 	    shunt_handover_ask(engine, fd, stream) == -ENOMEM)

@@ -3,6 +3,7 @@
 #ifndef SHUNT_CORE_STREAM_SLOW_STREAM_H
 #define SHUNT_CORE_STREAM_SLOW_STREAM_H
 
+#include "core/stream/tuple.h"
 #include "core/trace/slow_step.h"
 
 /* The step that began at `begun` is over; 0: it was not timed. Any lock may be held. */
@@ -10,7 +11,7 @@ static inline void shunt_slow_stream(struct shunt_stream *stream, enum shunt_ste
 				     uint64_t begun, uint64_t extra)
 {
 	shunt_slow_end(stream->engine, begun, .step = step, .fd = atomic_load(&stream->fd),
-		       .tuple = stream->tuple_known ? &stream->tuple : NULL, .extra = extra);
+		       .tuple = shunt_tuple_is_known(&stream->tuple) ? &stream->tuple : NULL, .extra = extra);
 }
 
 #endif

@@ -36,6 +36,7 @@ struct shunt_rendezvous;
 #define SHUNT_LATE 262144	/* bytes of a direction after which the link is expected to carry it */
 
 enum shunt_state {
+	SHUNT_UNUSED,	/* memory for one; under streams_lock */
 	SHUNT_FRESH,	/* a socket that is not connected, or listens */
 	SHUNT_CANDIDATE,/* connected or accepted; may be claimed */
 	SHUNT_LINKED,	/* both ends agreed to carry it */
@@ -57,6 +58,13 @@ enum shunt_usage {
 	SHUNT_USE_NONE,		/* not at all */
 	SHUNT_USE_BEGUN,
 	SHUNT_USE_TOLD,		/* and who must know does */
+};
+
+/* How it parts with the program's descriptor, where close() is not all there is to it. */
+enum shunt_parting {
+	SHUNT_PARTING_NONE,
+	SHUNT_ORPHANED,		/* closed under a blocking call; fd is our own copy */
+	SHUNT_DISSOLVED,	/* by connect(AF_UNSPEC) */
 };
 
 /* Being handed back for good: asked, and what the peer said. */
@@ -175,8 +183,7 @@ struct shunt_backlog {
 	size_t size, done;	/* all of them, and those that the kernel has taken */
 	uint64_t written;	/* bytes that TCP has carried so, and that bytes.tcp does not count */
 	bool fin;		/* the direction has ended behind them */
-	bool awaited;		/* the service thread waits for room, */
-	int fd;			/* on this copy; -1 */
+	int fd;			/* the service thread waits for room on this copy; -1: it does not */
 	bool lingers;		/* the kernel's SO_LINGER is Shunt's, and the program's is this */
 	struct linger linger;
 };
@@ -192,8 +199,7 @@ struct shunt_deferred_fin {
 struct shunt_proof_shown {
 	_Atomic uint8_t show;	/* enum shunt_show */
 	uint8_t nonce[SHUNT_NONCE_BYTES];
-	bool shown;		/* the kernel counts it among what is unsent, and so many bytes behind it */
-	uint64_t tcp;		/* bytes.tcp then */
+	uint64_t tcp;		/* bytes.tcp when it was written; SHUNT_NEVER: it has not been */
 };
 
 /* The nonce that the peer shows in TCP: proof.h. rx.lock. */
@@ -412,18 +418,15 @@ struct shunt_stream {
 	uint32_t numbers;	/* how many do */
 	_Atomic uint8_t release;	/* enum shunt_release */
 	struct shunt_stream *next_reap;
-	bool in_use;
 	_Atomic bool agreed;	/* the peer is known to have attached it too: it may have switched */
-	bool tuple_known;
 	struct shunt_handing handing;
 	struct shunt_holders sharing;
-	bool dissolving;	/* by connect(AF_UNSPEC) */
+	uint8_t parting;	/* enum shunt_parting */
 	_Atomic uint32_t waiters;	/* threads inside a blocking call */
 	bool refusing;		/* both directions shut: data is answered by a reset; tx.lock */
-	bool orphan;		/* closed under a blocking call; fd is our own copy */
 	uint32_t holds;		/* who else names it: the memory is not reused before they let go */
 	struct shunt_claim claim;
-	struct shunt_tuple tuple;
+	struct shunt_tuple tuple;	/* see shunt_tuple_is_known() */
 	/* Connectors: the address that the program has connected to; all 0: not known. */
 	uint8_t dialled[16];
 	uint64_t network;	/* SO_NETNS_COOKIE, known with the tuple; 0: not told */
@@ -448,6 +451,21 @@ struct shunt_stream {
 static inline bool shunt_stream_is_released(const struct shunt_stream *stream)
 {
 	return atomic_load(&stream->release) & SHUNT_RELEASE_HEARD;
+}
+
+/* The same, maybe a moment late. */
+static inline bool shunt_stream_looks_released(const struct shunt_stream *stream)
+{
+	return __builtin_expect(atomic_load_explicit(&stream->release, memory_order_relaxed) &
+					SHUNT_RELEASE_HEARD,
+				0);
+}
+
+/* It is being used, or about to be: who must know does not yet (core/stream/offer.h). */
+static inline bool shunt_stream_use_is_news(const struct shunt_stream *stream)
+{
+	return __builtin_expect(atomic_load_explicit(&stream->usage,
+						     memory_order_relaxed) != SHUNT_USE_TOLD, 0);
 }
 
 static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)

@@ -97,7 +97,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_assert_held(&stream->rx.lock);
 	shunt_group_poll_fully(engine);
 	shunt_track_settle(engine, stream);
-	if (stream->dissolving || shunt_streams_resets(engine, stream, fd))
+	if (stream->parting == SHUNT_DISSOLVED || shunt_streams_resets(engine, stream, fd))
 		shunt_streams_reset(engine, stream, fd);
 	else
 		shunt_tx_end(stream, fd);
@@ -172,7 +172,7 @@ static bool adopt_waited(struct shunt_engine *engine, struct shunt_stream *strea
 		return false;
 	shunt_lock_take(&engine->streams_lock);
 	stream->fd = copy;
-	stream->orphan = true;
+	stream->parting = SHUNT_ORPHANED;
 	shunt_files_close(engine->files, fd);
 	shunt_lock_leave(&engine->streams_lock);
 	return true;
@@ -194,7 +194,7 @@ bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stre
 
 bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stream *stream)
 {
-	if (__builtin_expect(stream->orphan, 0)) {
+	if (__builtin_expect(stream->parting == SHUNT_ORPHANED, 0)) {
 		*fd = stream->fd;
 		return true;
 	}
@@ -207,9 +207,9 @@ void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *
 	int fd;
 
 	shunt_lock_take(&engine->streams_lock);
-	last = stream->orphan && !atomic_load(&stream->waiters);
+	last = stream->parting == SHUNT_ORPHANED && !atomic_load(&stream->waiters);
 	if (last)
-		stream->orphan = false;
+		stream->parting = SHUNT_PARTING_NONE;
 	fd = stream->fd;
 	shunt_lock_leave(&engine->streams_lock);
 	if (!last)

@@ -38,6 +38,11 @@ static bool add_slab(struct shunt_engine *engine)
 	return true;
 }
 
+static bool is_in_use(const struct shunt_stream *stream)
+{
+	return atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_UNUSED;
+}
+
 /* Each after the one before; what is read afterwards is read after all of them: one barrier instead of fifty. */
 #define set(word, value) atomic_store_explicit(word, value, memory_order_release)
 
@@ -120,14 +125,13 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 
 	shunt_streams_unlink(stream);
 	stream->file.kind = SHUNT_FILE_STREAM;
-	stream->in_use = true;
 	set(&stream->fd, fd);
 	stream->numbers = 1;
 	stream->why.plain = SHUNT_REASON_NONE;
 	stream->why.left = SHUNT_LEFT_NEVER;
 	stream->why.left_times = 0;
 	set(&stream->link, NULL);
-	stream->tuple_known = false;
+	stream->tuple = (struct shunt_tuple) { 0 };
 	stream->proven_on = 0;
 	stream->possession = NULL;
 	set(&stream->marks.own, SHUNT_MARKS_NONE);
@@ -150,10 +154,9 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->lasting, SHUNT_LASTING_UNKNOWN);
 	memset(stream->dialled, 0, sizeof(stream->dialled));
 	stream->sharing.inherited = false;
-	stream->dissolving = false;
-	stream->orphan = false;
+	stream->parting = SHUNT_PARTING_NONE;
 	stream->tx.backlog.fd = -1;
-	stream->tx.backlog.awaited = stream->tx.backlog.lingers = false;
+	stream->tx.backlog.lingers = false;
 	stream->refusing = false;
 	set(&stream->role, SHUNT_CONNECTOR);
 	set(&stream->mock, (uint8_t)__atomic_load_n(&engine->config.mock, __ATOMIC_SEQ_CST));
@@ -165,7 +168,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->options.stamps, SHUNT_STAMPS_UNKNOWN);
 	set(&stream->options.user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
 
-	tx->proof.shown = false;
+	tx->proof.tcp = SHUNT_NEVER;
 	set(&tx->gather.corked, false);
 	tx->backlog.written = 0;
 	tx->offset = 0;
@@ -206,9 +209,9 @@ struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool
 static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_assert_held(&engine->streams_lock);
-	if (!stream->in_use || stream->holds || stream->link || stream->fd >= 0)
+	if (!is_in_use(stream) || stream->holds || stream->link || stream->fd >= 0)
 		return;
-	stream->in_use = false;
+	atomic_store(&stream->state, SHUNT_UNUSED);
 	shunt_send_buffer_free(&stream->tx.stage);
 	shunt_again_free(&stream->tx);
 	shunt_traced_free(engine, &stream->tx);
@@ -316,7 +319,7 @@ int shunt_streams_each(struct shunt_engine *engine, int (*visit)(struct shunt_st
 
 	for (uint32_t i = 0; i < engine->slab_count && !result; i++)
 		for (int j = 0; j < SHUNT_SLAB_STREAMS && !result; j++)
-			if (engine->slabs[i][j].in_use)
+			if (is_in_use(&engine->slabs[i][j]))
 				result = visit(&engine->slabs[i][j], arg);
 	return result;
 }
@@ -328,7 +331,7 @@ static void find_more(struct shunt_engine *engine, struct shunt_sweep *sweep)
 	for (; sweep->from < engine->slab_count * SHUNT_SLAB_STREAMS && sweep->count < SHUNT_SWEEP; sweep->from++) {
 		struct shunt_stream *stream = &engine->slabs[sweep->from / SHUNT_SLAB_STREAMS][sweep->from % SHUNT_SLAB_STREAMS];
 
-		if (!stream->in_use || !sweep->wants(stream, sweep->arg))
+		if (!is_in_use(stream) || !sweep->wants(stream, sweep->arg))
 			continue;
 		stream->holds++;
 		sweep->streams[sweep->count++] = stream;
@@ -364,7 +367,7 @@ bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream
 			enum shunt_reason reason)
 {
 	shunt_assert_held(&engine->streams_lock);
-	if (!stream->in_use || stream->why.plain)
+	if (!is_in_use(stream) || stream->why.plain)
 		return false;
 	stream->why.plain = reason;
 	engine->reasons[reason]++;

@@ -92,7 +92,7 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 void shunt_tcp_backlog_proven(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
-	if (stream->tx.backlog.awaited)
+	if (stream->tx.backlog.fd >= 0)
 		listen_for(stream, events_for(stream));
 	shunt_lock_leave(&stream->tx.lock);
 }
@@ -157,7 +157,6 @@ static void backlog_moves(struct shunt_source *source, uint32_t events)
 	stream->tx.backlog.fin = false;
 	shunt_own_fds_close(engine, stream->tx.backlog.fd);
 	stream->tx.backlog.fd = -1;
-	stream->tx.backlog.awaited = false;
 	shunt_deferred_fin_written(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	atomic_fetch_sub(&engine->service->resends, 1);
@@ -165,36 +164,36 @@ static void backlog_moves(struct shunt_source *source, uint32_t events)
 	shunt_streams_unhold(stream);
 }
 
-void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_tcp_backlog_await_on(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	struct shunt_service *service = engine->service;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (stream->tx.backlog.awaited) {
+	if (stream->tx.backlog.fd >= 0) {
 		listen_for(stream, events_for(stream));
 		if (!stream->tx.backlog.lingers)	/* it was paid, and owes again */
 			take_linger(engine, stream);
 		return;
 	}
-	if (stream->tx.backlog.fd < 0)
-		stream->tx.backlog.fd = shunt_own_fds_copy(engine, shunt_deferred_fin_fd(stream));
+	if (fd < 0)
+		fd = shunt_own_fds_copy(engine, shunt_deferred_fin_fd(stream));
 	stream->source.ready = backlog_moves;
-	if (stream->tx.backlog.fd < 0 || shunt_loop_add(&engine->loop, stream->tx.backlog.fd,
-							&stream->source, events_for(stream))) {
+	if (fd < 0 || shunt_loop_add(&engine->loop, fd, &stream->source, events_for(stream))) {
 		shunt_decision_say(SHUNT_LOG_ERROR, stream,
 				   "it is reset: out of descriptors or memory");
-		shunt_streams_reset_tcp(engine, stream->tx.backlog.fd >= 0 ?
-							stream->tx.backlog.fd :
-							shunt_deferred_fin_fd(stream));
-		shunt_own_fds_close(engine, stream->tx.backlog.fd);
-		stream->tx.backlog.fd = -1;
+		shunt_streams_reset_tcp(engine, fd >= 0 ? fd : shunt_deferred_fin_fd(stream));
+		shunt_own_fds_close(engine, fd);
 		shunt_again_free(&stream->tx);	/* nobody will get it */
 		shunt_deferred_fin_written(stream);
 		return;
 	}
-	stream->tx.backlog.awaited = true;
+	stream->tx.backlog.fd = fd;
 	take_linger(engine, stream);
 	atomic_fetch_add(&service->resends, 1);
 	shunt_streams_hold(stream);
 }
 
+void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_tcp_backlog_await_on(engine, stream, -1);
+}

@@ -16,6 +16,9 @@
 /* tx.backlog.bytes will be written, even if the program closes the stream. */
 void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);
+/* The same on a descriptor of our own, which is the backlog's from now on; -1: on a copy. */
+void shunt_tcp_backlog_await_on(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+	SHUNT_REQUIRES(stream->tx.lock);
 /* Writes what must go over TCP again. 0, or -errno while some is left. */
 int shunt_tcp_backlog_write(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);

@@ -9,6 +9,12 @@
 
 struct shunt_engine;
 
+/* A TCP socket that has a peer has a port; all zero where the kernel has not been asked, or had no answer. */
+static inline bool shunt_tuple_is_known(const struct shunt_tuple *tuple)
+{
+	return tuple->local_port;
+}
+
 /* The same connection, seen from its other end? */
 static inline bool shunt_tuple_reversed(const struct shunt_tuple *a, const struct shunt_tuple *b)
 {

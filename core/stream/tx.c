@@ -306,7 +306,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		listen_now_and_then(engine, tx);
 	if (__builtin_expect(shunt_end_has(&stream->end, SHUNT_END_BROKEN), 0))
 		return dead_error(stream);
-	if (__builtin_expect((atomic_load_explicit(&stream->release, memory_order_relaxed) & SHUNT_RELEASE_HEARD), 0))
+	if (shunt_stream_looks_released(stream))
 		shunt_tx_leave_link(engine, fd, stream);
 	if (shunt_heading_on_link(&tx->heading))
 		return send_link(engine, stream, from, bytes, done, flags);
@@ -444,7 +444,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	uint8_t traces;
 	ssize_t taken;
 
-	if (__builtin_expect(atomic_load_explicit(&stream->usage, memory_order_relaxed) != SHUNT_USE_TOLD, 0))
+	if (shunt_stream_use_is_news(stream))
 		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
 	    shunt_handover_ask(engine, fd, stream) == -ENOMEM)
@@ -470,7 +470,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	if (__builtin_expect(follows != SHUNT_TRACED_NOT, 0))
 		shunt_traced_leave_call(engine, stream, follows, taken);
 	shunt_lock_leave(&stream->tx.lock);
-	if (__builtin_expect(stream->orphan, 0))
+	if (__builtin_expect(stream->parting == SHUNT_ORPHANED, 0))
 		shunt_streams_end_orphan(engine, stream);
 	return taken;
 }

@@ -6,6 +6,7 @@
 #include "core/stream/handover.h"
 #include "core/stream/offer.h"
 #include "core/stream/ready.h"
+#include "core/stream/tuple.h"
 #include "core/stream/wait.h"
 #include "core/wait/companion.h"
 #include "core/wait/epset.h"
@@ -91,7 +92,7 @@ static void say_lost(const struct shunt_watch *watch)
 	const struct shunt_stream *stream = watch->stream;
 	const struct shunt_log_about about = {
 		.fd = watch->fd,
-		.tuple = stream->tuple_known ? &stream->tuple : NULL,
+		.tuple = shunt_tuple_is_known(&stream->tuple) ? &stream->tuple : NULL,
 		.accepted = stream->role == SHUNT_ACCEPTOR,
 	};
 
@@ -325,7 +326,7 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 		shunt_lock_leave(&group->lock);
 		return engine->sys->epoll_ctl(epfd, op, fd, event) ? -errno : 0;
 	}
-	if (op == EPOLL_CTL_ADD && atomic_load(&stream->usage) != SHUNT_USE_TOLD)
+	if (op == EPOLL_CTL_ADD && shunt_stream_use_is_news(stream))
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN &&
 	    shunt_handover_ask(engine, fd, stream) == -ENOMEM)
@@ -357,7 +358,8 @@ static bool kernel_forgets(struct shunt_engine *engine, const struct shunt_strea
 	if (stream->sharing.inherited)
 		return true;
 	shunt_lock_take(&engine->streams_lock);
-	alone = !stream->holds && !stream->tuple_known && !stream->orphan;
+	alone = !stream->holds && !shunt_tuple_is_known(&stream->tuple) &&
+		stream->parting != SHUNT_ORPHANED;
 	shunt_lock_leave(&engine->streams_lock);
 	return alone;
 }

@@ -347,7 +347,7 @@ static void first_use(struct shunt_engine *engine, const struct pollfd *fds, nfd
 
 		if (!file || file->kind != SHUNT_FILE_STREAM)
 			continue;
-		if (atomic_load_explicit(&stream->usage, memory_order_relaxed) != SHUNT_USE_TOLD)
+		if (shunt_stream_use_is_news(stream))
 			shunt_offer_used(engine, stream);
 		if (atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN)
 			shunt_handover_ask(engine, fds[i].fd, stream);

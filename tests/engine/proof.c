@@ -308,7 +308,7 @@ static void end_behind(bool dies)
 	put(0, 0, 1000, 0);
 	all_arrived();
 	leave_bed();
-	assert_false(stream->in_use);
+	assert_int_equal(stream_state(stream), SHUNT_UNUSED);
 }
 
 void an_end_behind_a_nonce_loses_nothing(void **state)
@@ -348,7 +348,7 @@ static void end_before_the_nonce(int how)
 	assert_int_equal(read_byte(1), 0);
 	close_side(side_of(1));
 	leave_closed_bed();
-	assert_false(reader->in_use);
+	assert_int_equal(stream_state(reader), SHUNT_UNUSED);
 }
 
 void a_late_nonce_is_not_reset(void **state)

@@ -14,6 +14,7 @@
 #include "core/service.h"
 #include "core/stream/proof.h"
 #include "core/stream/traced.h"
+#include "core/stream/tuple.h"
 #include "core/trace/followed.h"
 #include "core/wait/epset.h"
 #include "tests/fuzz/world.h"
@@ -346,7 +347,7 @@ static void inject_message(struct shunt_link *link)
 		message.hello.version = SHUNT_WIRE_VERSION;
 		break;
 	case SHUNT_MSG_CLAIM:
-		if (own && own->tuple_known)
+		if (own && shunt_tuple_is_known(&own->tuple))
 			message.claim.tuple = own->tuple;
 		message.claim.place = some_place(link, stream);
 		fuzz_take(in, message.claim.chance,
