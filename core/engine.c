@@ -22,6 +22,7 @@
 #include "core/peer/meeting.h"
 #include "core/poll/cancel.h"
 #include "core/poll/devices.h"
+#include "core/qos/pacing.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
@@ -313,8 +314,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->refusing = false;
 	shunt_traced_inherit(stream);
 	shunt_marks_forget(stream);
-	stream->pacing.channel = stream->pacing.matched_at = 0;
-	stream->pacing.portion.at = 0;
+	shunt_pacing_inherit(stream);
 	stream->possession = NULL;
 	stream->proven_on = 0;
 	atomic_store(&stream->handing.fd, -1);	/* it was asked of the parent */

@@ -4,6 +4,7 @@
 #include <linux/tcp.h>
 #include "core/base/address.h"
 #include "core/peer/mock.h"
+#include "core/qos/pacing.h"
 #include "core/recovery/idle.h"
 #include "core/service.h"
 #include "core/stream/left.h"
@@ -144,9 +145,9 @@ void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream
 		       shunt_mock_text(atomic_load(&stream->tx.held)));
 	shunt_json_put(text, ",\"left\":\"%s\",\"left_times\":%u",
 		       shunt_left_text(stream->why.left), stream->why.left_times);
-	if (atomic_load(&stream->pacing.rate))
+	if (shunt_pacing_rate(stream))
 		shunt_json_put(text, ",\"paced\":%llu",
-			       (unsigned long long)atomic_load(&stream->pacing.rate));
+			       (unsigned long long)shunt_pacing_rate(stream));
 	put_queues(text, stream);
 	put_signs(text, stream);
 	shunt_stats_put_bytes(text, "tx",

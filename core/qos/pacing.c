@@ -5,6 +5,7 @@
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/engine.h"
 #include "core/qos/qos.h"
@@ -21,11 +22,44 @@
 #define ASKING_EACH 50000ull
 #define UNLIMITED (~0ull)
 
+/* --- of a stream --- */
+
+/* Made when a limit first meets the stream. NULL: out of memory, and it is not paced. */
+static struct shunt_pacing *pacing_of(struct shunt_stream *stream)
+{
+	struct shunt_pacing *pacing = atomic_load(&stream->pacing), *made;
+
+	if (pacing)
+		return pacing;
+	made = calloc(1, sizeof(*made));
+	if (!made || atomic_compare_exchange_strong(&stream->pacing, &pacing, made))
+		return made;
+	free(made);
+	return pacing;
+}
+
+void shunt_pacing_inherit(struct shunt_stream *stream)
+{
+	struct shunt_pacing *pacing = atomic_load(&stream->pacing);
+
+	if (!pacing)
+		return;
+	pacing->channel = pacing->matched_at = 0;
+	pacing->portion.at = 0;
+}
+
+uint64_t shunt_pacing_rate(struct shunt_stream *stream)
+{
+	struct shunt_pacing *pacing = atomic_load(&stream->pacing);
+
+	return pacing ? atomic_load(&pacing->rate) : 0;
+}
+
 /* --- the option; streams_lock held --- */
 
 static bool read_option(struct shunt_stream *stream)
 {
-	struct shunt_pacing *pacing = &stream->pacing;
+	struct shunt_pacing *pacing = stream->pacing;
 	socklen_t length = sizeof(uint64_t);
 	uint64_t value = 0;
 	uint32_t narrow;
@@ -44,7 +78,7 @@ static bool read_option(struct shunt_stream *stream)
 static bool write_option(struct shunt_stream *stream, uint64_t value)
 {
 	uint32_t narrow = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
-	bool wide = stream->pacing.wide;
+	bool wide = stream->pacing->wide;
 
 	return !stream->engine->sys->setsockopt(stream->fd, SOL_SOCKET, SO_MAX_PACING_RATE,
 						wide ? (void *)&value : (void *)&narrow,
@@ -54,7 +88,7 @@ static bool write_option(struct shunt_stream *stream, uint64_t value)
 /* To the kernel 0 is no limit, either (tcp_update_skb_after_send()). */
 static void write_smaller(struct shunt_stream *stream, uint64_t rate)
 {
-	struct shunt_pacing *pacing = &stream->pacing;
+	struct shunt_pacing *pacing = stream->pacing;
 
 	if (write_option(stream, pacing->own && pacing->own < rate ? pacing->own : rate))
 		atomic_store(&pacing->rate, rate);
@@ -62,10 +96,10 @@ static void write_smaller(struct shunt_stream *stream, uint64_t rate)
 
 static void pace_held(struct shunt_stream *stream, uint64_t rate)
 {
-	uint64_t before = atomic_load(&stream->pacing.rate);
 	int saved = errno;
 
-	if (stream->fd >= 0 && (before || read_option(stream)))
+	if (stream->fd >= 0 && pacing_of(stream) &&
+	    (shunt_pacing_rate(stream) || read_option(stream)))
 		write_smaller(stream, rate);
 	errno = saved;
 }
@@ -84,11 +118,13 @@ void shunt_pacing_lift(struct shunt_stream *stream)
 	struct shunt_engine *engine = stream->engine;
 	int saved = errno;
 
-	if (!atomic_load(&stream->pacing.rate))
+	if (!atomic_load(&stream->pacing))
 		return;
 	shunt_lock_take(&engine->streams_lock);
-	if (stream->fd >= 0 && atomic_exchange(&stream->pacing.rate, 0))
-		write_option(stream, stream->pacing.own);
+	if (stream->fd >= 0 && shunt_pacing_rate(stream)) {
+		atomic_store(&stream->pacing->rate, 0);
+		write_option(stream, stream->pacing->own);
+	}
 	shunt_lock_leave(&engine->streams_lock);
 	errno = saved;
 }
@@ -103,7 +139,7 @@ int shunt_stream_set_pacing(struct shunt_stream *stream, int fd, const void *val
 	int result = 0;
 
 	shunt_lock_take(&engine->streams_lock);
-	rate = atomic_load(&stream->pacing.rate);
+	rate = shunt_pacing_rate(stream);
 	if (engine->sys->setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, value, length))
 		result = -errno;
 	else if (rate && stream->fd >= 0 && read_option(stream))
@@ -131,8 +167,8 @@ int shunt_stream_get_pacing(struct shunt_stream *stream, int fd, void *value, so
 	shunt_lock_take(&engine->streams_lock);
 	if (engine->sys->getsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, value, length))
 		result = -errno;
-	else if (atomic_load(&stream->pacing.rate))
-		put_value(stream->pacing.own, value, *length);
+	else if (shunt_pacing_rate(stream))
+		put_value(stream->pacing->own, value, *length);
 	shunt_lock_leave(&engine->streams_lock);
 	return result;
 }
@@ -143,12 +179,12 @@ int shunt_stream_get_pacing(struct shunt_stream *stream, int fd, void *value, so
 static struct shunt_link *link_of(const struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_link *seat = atomic_load(&stream->link), *link = service->links;
-	uint32_t number = seat ? seat->channel.number : stream->pacing.channel;
+	uint32_t number = seat ? seat->channel.number : stream->pacing->channel;
 
 	while (link && (seat ? link != seat : link->channel.number != number))
 		link = link->next;
 	if (link)
-		stream->pacing.channel = number;
+		stream->pacing->channel = number;
 	return number ? link : NULL;
 }
 
@@ -167,7 +203,7 @@ static bool read_client(struct shunt_stream *stream, struct shunt_qos_client *cl
 /* Without a link, only host and port are known: a rule that asks for more is not met. */
 static uint32_t match(const struct shunt_service *service, struct shunt_stream *stream)
 {
-	struct shunt_pacing *pacing = &stream->pacing;
+	struct shunt_pacing *pacing = stream->pacing;
 	struct shunt_qos_client client;
 
 	if (pacing->matched_at == service->qos->number)
@@ -246,7 +282,7 @@ static bool read_use(struct shunt_stream *stream, uint64_t *bytes, bool *is_shor
 
 static void paced_measure(struct shunt_stream *stream, struct shunt_paced *paced, uint64_t now)
 {
-	struct shunt_portion *portion = &stream->pacing.portion;
+	struct shunt_portion *portion = &stream->pacing->portion;
 	uint64_t bytes, tokens, before = portion->taken;
 	bool is_short;
 
@@ -282,23 +318,25 @@ static bool is_of_interest(struct shunt_stream *stream, void *arg)
 {
 	(void)arg;
 	return stream->fd >= 0 && stream->role != SHUNT_LISTENER &&
-	       (is_on_tcp(stream) || atomic_load(&stream->pacing.rate));
+	       (is_on_tcp(stream) || shunt_pacing_rate(stream));
 }
 
 /* On the link the socket keeps its rate: if the stream comes back, it is paced from its first byte. */
 static bool take_in(struct shunt_service *service, struct shunt_stream *stream, uint64_t now)
 {
-	struct shunt_paced *paced = paced_of(service, stream);
+	struct shunt_pacing *pacing = pacing_of(stream);
+	struct shunt_paced *paced = pacing ? paced_of(service, stream) : NULL;
 
 	if (!paced)
 		shunt_pacing_lift(stream);
 	if (!paced || !is_on_tcp(stream)) {
-		stream->pacing.portion.at = 0;
+		if (pacing)
+			pacing->portion.at = 0;
 		return false;
 	}
 	paced_measure(stream, paced, now);
 	shunt_streams_hold(stream);
-	stream->pacing.next = paced->first;
+	pacing->next = paced->first;
 	paced->first = stream;
 	return true;
 }
@@ -319,7 +357,7 @@ static uint32_t paced_gather(struct shunt_service *service, uint64_t now, uint64
 		if (!take_in(service, stream, now))
 			continue;
 		count++;
-		if (!stream->pacing.portion.known && *next > now + SHUNT_PORTION_NEW)
+		if (!stream->pacing->portion.known && *next > now + SHUNT_PORTION_NEW)
 			*next = now + SHUNT_PORTION_NEW;
 	}
 	return count;
@@ -333,9 +371,9 @@ static void paced_end(struct shunt_engine *engine, struct shunt_paced *paced)
 	uint32_t count = 0;
 
 	for (; stream; stream = next, count++) {
-		next = stream->pacing.next;
-		rate += stream->pacing.portion.rate;
-		used += stream->pacing.portion.used;
+		next = stream->pacing->next;
+		rate += stream->pacing->portion.rate;
+		used += stream->pacing->portion.used;
 		shunt_streams_unhold(stream);
 	}
 	paced->first = NULL;
@@ -349,18 +387,18 @@ static void paced_end(struct shunt_engine *engine, struct shunt_paced *paced)
 struct shunt_portion *shunt_pacing_join(const struct shunt_paced *paced,
 					struct shunt_portion *first)
 {
-	for (struct shunt_stream *stream = paced->first; stream; stream = stream->pacing.next) {
-		stream->pacing.portion.next = first;
-		first = &stream->pacing.portion;
+	for (struct shunt_stream *stream = paced->first; stream; stream = stream->pacing->next) {
+		stream->pacing->portion.next = first;
+		first = &stream->pacing->portion;
 	}
 	return first;
 }
 
 void shunt_pacing_apply(const struct shunt_paced *paced, bool less)
 {
-	for (struct shunt_stream *stream = paced->first; stream; stream = stream->pacing.next) {
-		uint64_t rate = stream->pacing.portion.rate * SHUNT_TOKEN_BYTES / 1000,
-			 now = atomic_load(&stream->pacing.rate);
+	for (struct shunt_stream *stream = paced->first; stream; stream = stream->pacing->next) {
+		uint64_t rate = stream->pacing->portion.rate * SHUNT_TOKEN_BYTES / 1000,
+			 now = shunt_pacing_rate(stream);
 
 		if (less ? !now || rate < now : rate > now + now / 256)
 			pace(stream, rate);

@@ -28,7 +28,7 @@ struct shunt_service;
 struct shunt_stream;
 struct shunt_task;
 
-struct shunt_pacing { /* of a stream */
+struct shunt_pacing { /* of a stream that a limit has met */
 	/* Bytes a second that the kernel was told to let through; 0: what the program has set. Under streams_lock. */
 	_Atomic uint64_t rate;
 	uint64_t own; /* the program's SO_MAX_PACING_RATE while `rate` is not 0; streams_lock */
@@ -65,6 +65,11 @@ struct shunt_portion *shunt_pacing_join(const struct shunt_paced *paced,
 void shunt_pacing_apply(const struct shunt_paced *paced, bool less);
 
 /* --- any thread --- */
+
+/* Bytes a second that the kernel was told to let through; 0: it is not paced. The stream is held, or streams_lock is. */
+uint64_t shunt_pacing_rate(struct shunt_stream *stream);
+/* In a child: it has no link, and no use of it is known. */
+void shunt_pacing_inherit(struct shunt_stream *stream);
 
 /* A connection was accepted: it is paced from its first byte. */
 void shunt_pacing_accepted(struct shunt_stream *stream);

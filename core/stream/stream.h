@@ -16,7 +16,6 @@
 #include "core/base/reason.h"
 #include "core/fd/file.h"
 #include "core/loop/loop.h"
-#include "core/qos/pacing.h"
 #include "core/stream/end.h"
 #include "core/stream/marks.h"
 #include "core/lane/heading.h"
@@ -30,6 +29,7 @@ struct shunt_watch;
 struct shunt_engine;
 struct shunt_cuts;
 struct shunt_zero_copy;
+struct shunt_pacing;
 struct shunt_pendings;
 struct shunt_rendezvous;
 
@@ -434,7 +434,7 @@ struct shunt_stream {
 	struct shunt_possession *possession;	/* the same: that is being proven (core/peer/possession.h); NULL: it is not */
 	struct shunt_marks marks;
 	struct shunt_idle idle;	/* on the link */
-	struct shunt_pacing pacing;	/* on TCP, by a limit (core/qos/pacing.h) */
+	struct shunt_pacing *_Atomic pacing;	/* on TCP, by a limit (core/qos/pacing.h); NULL: none has met it */
 	struct shunt_rendezvous *rendezvous;	/* of the address it listens at, or was accepted at; NULL: none */
 	_Atomic uint32_t uses; /* calls that were counted because it may be short (short_lived.h) */
 	uint64_t born;

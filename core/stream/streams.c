@@ -136,7 +136,6 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->possession = NULL;
 	set(&stream->marks.own, SHUNT_MARKS_NONE);
 	set(&stream->marks.users, 0);
-	stream->pacing = (struct shunt_pacing) { 0 };
 	set(&stream->idle.since, 0);
 	set(&stream->claim.state, SHUNT_UNCLAIMED);
 	stream->claim.redirected = stream->claim.asked_twice = false;
@@ -215,6 +214,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_send_buffer_free(&stream->tx.stage);
 	shunt_again_free(&stream->tx);
 	shunt_traced_free(engine, &stream->tx);
+	free(atomic_exchange(&stream->pacing, NULL));
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
 }
