@@ -17,6 +17,7 @@
 #include "core/lane/copying.h"
 #include "core/lane/fault_device.h"
 #include "core/lane/roster.h"
+#include "core/peer/claim_state.h"
 #include "core/peer/hear.h"
 #include "core/peer/listen.h"
 #include "core/peer/meeting.h"
@@ -319,7 +320,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->proven_on = 0;
 	atomic_store(&stream->handing.fd, -1);	/* it was asked of the parent */
 	atomic_store(&stream->handing.wanted, false);
-	atomic_store(&stream->claim.state, SHUNT_UNCLAIMED);
+	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 	if (state == SHUNT_CANDIDATE && !shunt_fork_slots_counts(stream))
 		atomic_store(&stream->state, SHUNT_PLAIN);
 	else if (state == SHUNT_LINKED)

@@ -98,7 +98,8 @@ static bool retires(struct shunt_stream *stream, void *unused)
 	struct shunt_engine *engine = stream->engine;
 
 	(void)unused;
-	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final)
+	if (atomic_load(&stream->state) != SHUNT_LINKED ||
+	    shunt_intake_final(&stream->rx.intake))
 		return false;
 	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING)
 		shunt_retire_begin(engine, stream, SHUNT_REASON_CHANGES);

@@ -87,15 +87,15 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 		tx->backlog.size, stream->tx.backlog.fd,
 		(void *)tx->pin);
 	fprintf(file,
-		"%s  rx: track %d head %" PRIu64 " tail %" PRIu64 " boundary %" PRId64
-		" second %" PRId64 " retired %d fin %" PRId64 " credited %" PRIu64 "\n",
-		prefix, rx->track, rx->head, rx->tail, (int64_t)rx->boundary, (int64_t)rx->second,
-		rx->retired, (int64_t)stream->end.fin, rx->ring.credited);
+		"%s  rx: intake %x head %" PRIu64 " tail %" PRIu64 " boundary %" PRId64
+		" second %" PRId64 " fin %" PRId64 " credited %" PRIu64 "\n",
+		prefix, rx->intake.word, rx->head, rx->tail, (int64_t)rx->boundary,
+		(int64_t)rx->second, (int64_t)stream->end.fin, rx->ring.credited);
 	fprintf(file,
 		"%s  rx: ring %u from %" PRIu64 " next %u from %" PRId64
-		" link_open %d end %" PRIx64 " final %d proof %d proof_fd %d\n",
+		" end %" PRIx64 " proof %d proof_fd %d\n",
 		prefix, rx->ring.bytes, rx->ring.from, rx->ring.next_bytes, (int64_t)rx->next_from,
-		rx->link.open, stream->end.word, rx->final, rx->proof.state, rx->proof.fd);
+		stream->end.word, rx->proof.state, rx->proof.fd);
 }
 
 /* --- the switch between the two tracks --- */
@@ -107,7 +107,7 @@ bool stream_sends_on_link(const struct shunt_stream *stream)
 
 bool stream_receives_on_link(const struct shunt_stream *stream)
 {
-	return stream->rx.track == SHUNT_LINK;
+	return shunt_intake_on_link(&stream->rx.intake);
 }
 
 bool stream_is_on_link(const struct shunt_stream *stream)
@@ -267,7 +267,9 @@ uint64_t stream_sent_by_link(const struct shunt_stream *stream)
 
 uint64_t stream_carried_again(const struct shunt_stream *stream)
 {
-	return stream->claim.line && !atomic_load(&stream->rx.final) ? stream->rx.bytes.link : 0;
+	return stream->claim.line && !shunt_intake_final(&stream->rx.intake) ?
+		       stream->rx.bytes.link :
+		       0;
 }
 
 void stream_start_at(struct shunt_stream *stream, uint64_t out, uint64_t in)
@@ -327,7 +329,7 @@ void stream_make(struct shunt_stream *stream, struct shunt_lane *lane, bool rece
 	shunt_lock_rank(&stream->tx.lock, SHUNT_RANK_TX);
 	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_UPGRADES);
 	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_IS_PASSED);
-	stream->rx.track = receives_on_link ? SHUNT_LINK : SHUNT_TCP;
+	stream->rx.intake.word = receives_on_link ? SHUNT_INTAKE_LINK : 0;
 	stream->end.fin = stream->rx.boundary = stream->rx.next_from = stream->rx.proof.at =
 		SHUNT_NEVER;
 }

@@ -152,6 +152,7 @@ void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream
 	put_signs(text, stream);
 	shunt_stats_put_bytes(text, "tx",
 			      shunt_heading_on_link(&stream->tx.heading) ? "link" : "tcp", tx);
-	shunt_stats_put_bytes(text, "rx", stream->rx.track == SHUNT_LINK ? "link" : "tcp", rx);
+	shunt_stats_put_bytes(text, "rx", shunt_intake_on_link(&stream->rx.intake) ? "link" : "tcp",
+			      rx);
 	shunt_json_put(text, "}");
 }

@@ -26,6 +26,7 @@ base_sources = \
 	core/base/log.c core/base/log.h \
 	core/base/log_line.c core/base/log_line.h \
 	core/base/lsan.c core/base/lsan.h \
+	core/base/machine.h \
 	core/base/narrow.h \
 	core/base/outfile.c core/base/outfile.h \
 	core/base/poison.h \

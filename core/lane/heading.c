@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/heading.h"
-#include "core/base/lock_check.h"
+#include "core/base/machine.h"
 
 #define UNPASSED SHUNT_HEADING_UNPASSED_MASK
 #define HALF (SHUNT_HEADING_UNPOSTED | SHUNT_HEADING_AWAITED)	/* of a HANDBACK */
 
-static bool is_possible(uint32_t word, enum shunt_heading_event event)
+static bool is_possible(uint32_t word, uint32_t event)
 {
 	bool both = (word & UNPASSED) == 2 * SHUNT_HEADING_UNPASSED;
 
@@ -26,10 +26,10 @@ static bool is_possible(uint32_t word, enum shunt_heading_event event)
 	}
 }
 
-uint32_t shunt_heading_after(uint32_t word, enum shunt_heading_event event)
+uint32_t shunt_heading_after(uint32_t word, uint32_t event)
 {
 	if (!is_possible(word, event))
-		return SHUNT_HEADING_WRONG;
+		return SHUNT_MACHINE_WRONG;
 	switch (event) {
 	case SHUNT_HEADING_BEGINS:
 		return 0;
@@ -57,38 +57,20 @@ uint32_t shunt_heading_after(uint32_t word, enum shunt_heading_event event)
 		return word & SHUNT_HEADING_KERNELS;
 	case SHUNT_HEADING_RETIRES:
 		return word | SHUNT_HEADING_KERNELS;
-	case SHUNT_HEADING_EVENTS:
-		break;
+	default:
+		return SHUNT_MACHINE_WRONG;
 	}
-	return SHUNT_HEADING_WRONG;
-}
-
-/* Sets *word to the state before the event, or to the one where it cannot come. */
-static bool enter(struct shunt_heading *heading, enum shunt_heading_event event, uint32_t *word)
-{
-	uint32_t after;
-
-	*word = atomic_load(&heading->word);
-	do {
-		after = shunt_heading_after(*word, event);
-		if (after == SHUNT_HEADING_WRONG)
-			return false;
-	} while (!atomic_compare_exchange_weak(&heading->word, word, after));
-	return true;
 }
 
 uint32_t shunt_heading_turn(struct shunt_heading *heading, enum shunt_heading_event event)
 {
-	uint32_t word;
-
-	if (!enter(heading, event, &word))
-		shunt_refuse_turn("core/lane/heading.h", word, event);
-	return word;
+	return shunt_machine_turn(&heading->word, shunt_heading_after, event,
+				  "core/lane/heading.h");
 }
 
 bool shunt_heading_try(struct shunt_heading *heading, enum shunt_heading_event event)
 {
-	uint32_t word;
+	uint32_t before;
 
-	return enter(heading, event, &word);
+	return shunt_machine_try(&heading->word, shunt_heading_after, event, &before);
 }

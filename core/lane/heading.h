@@ -46,14 +46,12 @@ enum shunt_heading_event {
 	SHUNT_HEADING_EVENTS
 };
 
-#define SHUNT_HEADING_WRONG (~0u)	/* no state */
-
 struct shunt_heading {
 	_Atomic uint32_t word;
 };
 
-/* The word after an event; SHUNT_HEADING_WRONG: there the event cannot come. */
-uint32_t shunt_heading_after(uint32_t word, enum shunt_heading_event event);
+/* As shunt_machine_after, of core/base/machine.h. */
+uint32_t shunt_heading_after(uint32_t word, uint32_t event);
 /*
  * The event takes effect. Returns the word before it. One that cannot come changes nothing; builds that check locks
  * (core/base/lock_check.h) abort.

@@ -2,6 +2,7 @@
 #include "core/peer/claim_state.h"
 #include <string.h>
 #include <sys/epoll.h>
+#include "core/base/machine.h"
 #include "core/link/trust.h"
 #include "core/peer/reconnect.h"
 #include "core/peer/rendezvous.h"
@@ -11,28 +12,22 @@
 #include "core/stream/tuple.h"
 #include "core/trace/probe.h"
 
-static bool may_turn(enum shunt_claim_state from, enum shunt_claim_state to)
+uint32_t shunt_claim_after(uint32_t from, uint32_t to)
 {
 	switch (from) {
-	case SHUNT_UNCLAIMED:
-	case SHUNT_CLAIM_TOLD:
-		return true;
 	case SHUNT_CLAIM_UNDER_WAY:
-		return to == SHUNT_UNCLAIMED || to == SHUNT_CLAIM_LEAVING;
+		return to == SHUNT_UNCLAIMED || to == SHUNT_CLAIM_LEAVING ? to :
+									    SHUNT_MACHINE_WRONG;
 	case SHUNT_CLAIM_LEAVING:
-		return to != SHUNT_CLAIM_LEAVING;
+		return to != SHUNT_CLAIM_LEAVING ? to : SHUNT_MACHINE_WRONG;
+	default:
+		return to;
 	}
-	return false;
 }
 
 void shunt_claim_turn(struct shunt_stream *stream, enum shunt_claim_state to)
 {
-	uint8_t from = stream->claim.state;
-
-	if (may_turn(from, to))
-		atomic_store(&stream->claim.state, to);
-	else
-		shunt_refuse_turn("core/peer/claim_state.h", from, to);
+	shunt_machine_turn(&stream->claim.state, shunt_claim_after, to, "core/peer/claim_state.h");
 }
 
 bool shunt_claim_is_pending(const struct shunt_stream *stream)

@@ -24,6 +24,8 @@ struct shunt_refused {		/* an address that is not asked again for a while */
 
 #define SHUNT_REFUSED_SLOTS 64
 
+/* As shunt_machine_after, of core/base/machine.h: the event is the state that is to follow. */
+uint32_t shunt_claim_after(uint32_t from, uint32_t to);
 /*
  * Turns stream->claim.state, and is its only writer while the stream lives. A turn that cannot come changes nothing;
  * builds that check locks (core/base/lock_check.h) abort.

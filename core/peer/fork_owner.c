@@ -13,7 +13,8 @@
 static bool waits_for_proof(struct shunt_stream *stream)
 {
 	return atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
-	       atomic_load(&stream->state) == SHUNT_LINKED && !stream->rx.final;
+	       atomic_load(&stream->state) == SHUNT_LINKED &&
+	       !shunt_intake_final(&stream->rx.intake);
 }
 
 static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)

@@ -35,7 +35,8 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 	uint8_t state;
 
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
-	    (!stream->rx.final || shunt_heading_halted(&stream->tx.heading)))
+	    (!shunt_intake_final(&stream->rx.intake) ||
+	     shunt_heading_halted(&stream->tx.heading)))
 		shunt_loss_detach(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);

@@ -32,7 +32,8 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	const struct shunt_tx *tx = &stream->tx;
 	const struct shunt_rx *rx = &stream->rx;
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || !rx->final || stream->fd < 0 ||
+	if (atomic_load(&stream->state) != SHUNT_LINKED ||
+	    !shunt_intake_final(&rx->intake) || stream->fd < 0 ||
 	    shunt_fork_slots_held(stream) || stream->parting != SHUNT_PARTING_NONE ||
 	    shunt_end_has(&stream->end, ENDS) || shunt_end_error(&stream->end) ||
 	    shunt_end_at(&stream->end) != SHUNT_NEVER || atomic_load(&stream->release) ||
@@ -41,7 +42,7 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 		return NEVER;
 	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD ||
 	    shunt_heading_halted(&tx->heading) || shunt_heading_on_link(&tx->heading) ||
-	    rx->track != SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ||
+	    shunt_intake_on_link(&rx->intake) || atomic_load(&rx->boundary) != SHUNT_NEVER ||
 	    atomic_load(&rx->second) != SHUNT_NEVER ||
 	    atomic_load(&rx->proof.state) == SHUNT_EXPECTED || atomic_load(&rx->proof.fd) >= 0 ||
 	    tx->backlog.bytes || stream->tx.backlog.fd >= 0 || tx->fin_later.due || tx->pin ||

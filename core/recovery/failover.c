@@ -61,8 +61,8 @@ static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 
 	shunt_lock_take(&engine->group.lock);
-	rx->final = true;
-	if (rx->track == SHUNT_LINK)
+	shunt_intake_turn(&rx->intake, SHUNT_INTAKE_DIES);
+	if (shunt_intake_on_link(&rx->intake))
 		atomic_store(&rx->boundary, atomic_load(&rx->tail));
 	shunt_lock_leave(&engine->group.lock);
 	if (shunt_heading_on_link(&tx->heading))
@@ -239,8 +239,8 @@ static bool gone(struct shunt_link *link, struct shunt_stream *stream, uint64_t 
 
 	return !link->peer_retains && atomic_load(&rx->proof.state) == SHUNT_PROVEN &&
 	       atomic_load(&stream->state) == SHUNT_LINKED &&
-	       !shunt_end_has(&stream->end, SHUNT_END_RESET) && !atomic_load(&rx->retired) &&
-	       sent > atomic_load(&rx->tail);
+	       !shunt_end_has(&stream->end, SHUNT_END_RESET) &&
+	       !shunt_intake_copied(&rx->intake) && sent > atomic_load(&rx->tail);
 }
 
 static void on_resume(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
@@ -258,7 +258,7 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 		again = wants_again(stream, &offset, tx->announced - announced);
 		result = resume(engine, stream, again, offset);
 	}
-	if (sound && !atomic_load(&stream->rx.retired) &&
+	if (sound && !shunt_intake_copied(&stream->rx.intake) &&
 	    atomic_load(&stream->rx.proof.state) == SHUNT_PROVEN)
 		stream->end.owed =
 			message->resume

@@ -20,8 +20,10 @@ static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, str
 	struct shunt_rx *rx = &stream->rx;
 
 	return atomic_load(&stream->state) == SHUNT_LINKED && stream->link == link &&
-	       rx->ring.bytes > engine->config.ring_min && !rx->final &&
-	       !atomic_load(&rx->retired) && !shunt_end_has(&stream->end, SHUNT_END_RESET) &&
+	       rx->ring.bytes > engine->config.ring_min &&
+	       !shunt_intake_final(&rx->intake) &&
+	       !shunt_intake_copied(&rx->intake) &&
+	       !shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 	       shunt_end_at(&stream->end) == SHUNT_NEVER && !shunt_stream_is_released(stream);
 }
 
@@ -37,8 +39,8 @@ static bool is_quiet(struct shunt_engine *engine, struct shunt_stream *stream, u
 		rx->ring.quiet_since = now;
 		return false;
 	}
-	return now - rx->ring.quiet_since >= engine->ring_quiet && rx->track == SHUNT_LINK &&
-	       atomic_load(&rx->boundary) == SHUNT_NEVER &&
+	return now - rx->ring.quiet_since >= engine->ring_quiet &&
+	       shunt_intake_on_link(&rx->intake) && atomic_load(&rx->boundary) == SHUNT_NEVER &&
 	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING;
 }
 

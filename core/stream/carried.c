@@ -58,7 +58,7 @@ int shunt_stream_tracks(struct shunt_stream *stream)
 	if (!shunt_stream_is_linked(stream))
 		return 0;
 	return (shunt_heading_on_link(&stream->tx.heading) ? SHUNT_SENDS : 0) |
-	       (atomic_load(&stream->rx.track) == SHUNT_LINK ? SHUNT_RECEIVES : 0);
+	       (shunt_intake_on_link(&stream->rx.intake) ? SHUNT_RECEIVES : 0);
 }
 
 int shunt_stream_traffic(struct shunt_engine *engine, struct shunt_stream *stream,

@@ -10,7 +10,8 @@ static bool is_cut(struct shunt_stream *stream)
 {
 	const struct shunt_rx *rx = &stream->rx;
 	uint64_t head = atomic_load(&rx->head), fin = shunt_end_at(&stream->end);
-	uint64_t from = rx->track == SHUNT_LINK ? head : atomic_load(&rx->boundary), tail = atomic_load(&rx->tail);
+	uint64_t from = shunt_intake_on_link(&rx->intake) ? head : atomic_load(&rx->boundary),
+		 tail = atomic_load(&rx->tail);
 	uint64_t ring = tail > from ? tail - from : 0;	/* NEVER: none that count */
 	int there = 0;
 
@@ -43,11 +44,13 @@ static void hear_no_more(struct shunt_stream *stream)
 	struct shunt_group *group = &stream->engine->group;
 	struct shunt_rx *rx = &stream->rx;
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || atomic_load(&rx->retired))
+	if (atomic_load(&stream->state) != SHUNT_LINKED ||
+	    shunt_intake_copied(&rx->intake))
 		return;
 	shunt_lock_take(&group->lock);
-	if (rx->track == SHUNT_LINK ? atomic_load(&rx->tail) == atomic_load(&rx->head) : atomic_load(&rx->boundary) == SHUNT_NEVER)
-		atomic_store(&rx->retired, true);
+	if (shunt_intake_on_link(&rx->intake) ? atomic_load(&rx->tail) == atomic_load(&rx->head) :
+						atomic_load(&rx->boundary) == SHUNT_NEVER)
+		shunt_intake_turn(&rx->intake, SHUNT_INTAKE_IS_OVER);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -55,7 +58,8 @@ static void hear_no_more(struct shunt_stream *stream)
 ssize_t shunt_eof_reached(struct shunt_stream *stream)
 {
 	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
-	enum shunt_end_due due = shunt_end_due(&stream->end, head, stream->rx.track == SHUNT_LINK);
+	enum shunt_end_due due = shunt_end_due(&stream->end, head,
+					       shunt_intake_on_link(&stream->rx.intake));
 	socklen_t length = sizeof(int);
 	int error;
 
@@ -99,10 +103,11 @@ bool shunt_eof_counts(struct shunt_stream *stream)
 	if (atomic_load(&stream->rx.proof.state) != SHUNT_PROVEN)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
 	if (!shunt_heading_halted(&stream->tx.heading) &&
-	    (stream->rx.final || (!atomic_load(&stream->agreed) && !stream->engine->config.soft_model[0])))
+	    (shunt_intake_final(&stream->rx.intake) ||
+	     (!atomic_load(&stream->agreed) && !stream->engine->config.soft_model[0])))
 		return true;
-	return atomic_load(&stream->state) != SHUNT_LINKED ||
-	       shunt_stream_is_released(stream) || atomic_load(&stream->rx.retired);
+	return atomic_load(&stream->state) != SHUNT_LINKED || shunt_stream_is_released(stream) ||
+	       shunt_intake_copied(&stream->rx.intake);
 }
 
 /* The program reads the end at `head`: the next call must not wait for FIN, which may still be on its way. */

@@ -50,7 +50,7 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t tail = atomic_load_explicit(&rx->tail, memory_order_relaxed) + bytes;
 
-	if (__builtin_expect(!rx->link.open, 0))
+	if (__builtin_expect(!shunt_intake_open(&rx->intake), 0))
 		return "data for a direction that is on TCP";
 	if (__builtin_expect(shunt_end_has(&stream->end, SHUNT_END_SHUT_READ), 0))
 		refuse(engine, stream);
@@ -77,8 +77,9 @@ static const char *on_round(struct shunt_engine *engine, struct shunt_stream *st
 	uint64_t tail = atomic_load_explicit(&rx->tail, memory_order_relaxed);
 
 	return on_data(engine, stream,
-		       rx->link.open ? rx->link.bytes - (tail & (rx->link.bytes - 1)) + bytes :
-				       bytes);
+		       shunt_intake_open(&rx->intake) ?
+			       rx->link.bytes - (tail & (rx->link.bytes - 1)) + bytes :
+			       bytes);
 }
 
 /* The answer to a RETIRE may be waiting for this one. */
@@ -95,10 +96,9 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 
 	if (atomic_load(&rx->proof.state) != SHUNT_PROVEN)
 		return "an upgrade before its proof";
-	if (rx->link.open || atomic_load(&rx->boundary) != SHUNT_NEVER ||
-	    at < atomic_load(&rx->head) || at < atomic_load(&rx->tail))
+	if (atomic_load(&rx->boundary) != SHUNT_NEVER || at < atomic_load(&rx->head) ||
+	    at < atomic_load(&rx->tail) || !shunt_intake_try(&rx->intake, SHUNT_INTAKE_OPENS))
 		return "an upgrade out of turn";
-	rx->link.open = true;
 	rx->link.from = at;
 	rx->link.end = 0;
 	atomic_store(&rx->tail, at);
@@ -113,10 +113,9 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	if (!rx->link.open || atomic_load(&rx->second) != SHUNT_NEVER ||
-	    at != atomic_load(&rx->tail))
+	if (atomic_load(&rx->second) != SHUNT_NEVER || at != atomic_load(&rx->tail) ||
+	    !shunt_intake_try(&rx->intake, SHUNT_INTAKE_CLOSES))
 		return "a handback out of turn";
-	rx->link.open = false;
 	if (atomic_load(&rx->boundary) == SHUNT_NEVER)
 		atomic_store(&rx->boundary, at);
 	else
@@ -130,19 +129,21 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint64_t least = rx->link.open ? atomic_load(&rx->tail) : atomic_load(&rx->head),
+	uint64_t least = shunt_intake_open(&rx->intake) ? atomic_load(&rx->tail) :
+									   atomic_load(&rx->head),
 		 nonce_at = atomic_load(&rx->proof.at);
 
 	if (atomic_load(&rx->proof.state) == SHUNT_UNPROVEN ||
 	    (nonce_at != SHUNT_NEVER && at < nonce_at))
 		return "an end before its proof";
 	/* It has overtaken the answer to our RETIRE: what is missing, and the end again, come over TCP. */
-	if (rx->link.open && at > least && atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
+	if (shunt_intake_open(&rx->intake) && at > least &&
+	    atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
 		return NULL;
 	if (at == atomic_load(&stream->end.fin))
 		return NULL; /* the program has read TCP's end (shunt_eof_of_tcp) */
 	if (atomic_load(&stream->end.fin) != SHUNT_NEVER || at < least ||
-	    (rx->link.open && at != least))
+	    (shunt_intake_open(&rx->intake) && at != least))
 		return "an end of stream out of turn";
 	if (atomic_load(&rx->proof.state) != SHUNT_PROVEN)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_EARLY_FIN, 0);
@@ -184,8 +185,8 @@ static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream
 	struct shunt_rx *rx = &stream->rx;
 	uint32_t bytes = atomic_load(&rx->ring.next_bytes);
 
-	if (!rx->link.open || !bytes || atomic_load(&rx->next_from) != SHUNT_NEVER ||
-	    at != atomic_load(&rx->tail))
+	if (!shunt_intake_open(&rx->intake) || !bytes ||
+	    atomic_load(&rx->next_from) != SHUNT_NEVER || at != atomic_load(&rx->tail))
 		return "a ring change out of turn";
 	rx->link.from = at;
 	rx->link.end = 0;
@@ -334,7 +335,7 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 		return "a message for no stream";
 	if (__builtin_expect(stream->lane != lane, 0))
 		return "a message on a lane that is not its stream's";
-	if (__builtin_expect(atomic_load_explicit(&stream->rx.retired, memory_order_relaxed), 0) &&
+	if (__builtin_expect(shunt_intake_copied(&stream->rx.intake), 0) &&
 	    about_our_reading(type))
 		return NULL;
 	if (type == SHUNT_IMM_DATA)

@@ -71,16 +71,18 @@ static bool is_theirs_lost(struct shunt_stream *stream)
 	const struct shunt_rx *rx = &stream->rx;
 	uint64_t tail = atomic_load(&rx->tail), accepted;
 
-	if (atomic_load(&rx->retired))
+	if (shunt_intake_copied(&rx->intake))
 		return false;
-	if (atomic_load(&stream->link->distrusted) && rx->link.open &&
+	if (atomic_load(&stream->link->distrusted) &&
+	    shunt_intake_open(&rx->intake) &&
 	    shunt_end_at(&stream->end) == SHUNT_NEVER)
 		return true;	/* what came behind the message that was not believed has been dropped */
 	if (atomic_load(&stream->link->distrusted) &&
 	    atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
 		return true;	/* which of the two tracks has what is unread is not known */
 	if (!peers_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
-		return rx->link.open && shunt_end_at(&stream->end) == SHUNT_NEVER;
+		return shunt_intake_open(&rx->intake) &&
+		       shunt_end_at(&stream->end) == SHUNT_NEVER;
 	return accepted > tail;
 }
 
@@ -107,7 +109,7 @@ void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, in
 	if (!error)
 		error = shunt_end_at(&stream->end) == SHUNT_NEVER ? ECONNRESET : EPIPE;
 	shunt_end_learn(&stream->end, SHUNT_LEARN_LOSS, error);
-	if (stream->fd >= 0 && rx->track == SHUNT_TCP &&
+	if (stream->fd >= 0 && !shunt_intake_on_link(&rx->intake) &&
 	    !shunt_end_has(&stream->end, SHUNT_END_TCP_OVER) && has_unread(stream)) {
 		engine->sys->shutdown(stream->fd, SHUT_RD);	/* a reset would take it away: rx.c does that behind it */
 		shunt_end_learn(&stream->end, SHUNT_LEARN_RESET_OWED, 0);
@@ -131,18 +133,19 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
-		rx->final = true;
+		shunt_intake_turn(&rx->intake, SHUNT_INTAKE_DIES);
 		shunt_proof_withdraw(stream);
 		proven = atomic_load(&rx->proof.state) == SHUNT_PROVEN;	/* else the link has brought nothing */
 		if (proven && atomic_load(&stream->link->distrusted) &&
-		    !atomic_load(&rx->retired) && shunt_end_at(&stream->end) == SHUNT_NEVER)
+		    !shunt_intake_copied(&rx->intake) &&
+		    shunt_end_at(&stream->end) == SHUNT_NEVER)
 			shunt_end_learn(&stream->end, SHUNT_LEARN_SUSPICION, 0);
 		if (!shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 		    (is_ours_lost(stream) || (proven && is_theirs_lost(stream))))
 			shunt_loss_end(engine, stream, stream->link->lost);
 		if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
 			atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
-		if (rx->track == SHUNT_LINK)
+		if (shunt_intake_on_link(&rx->intake))
 			atomic_store(&rx->boundary, atomic_load(&rx->tail));
 		if (shunt_heading_on_link(&tx->heading) && !shunt_heading_halted(&tx->heading))
 			shunt_left_note(engine, stream, SHUNT_LEFT_FAILED);

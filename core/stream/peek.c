@@ -35,7 +35,7 @@ size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *s
 {
 	struct shunt_rx *rx = &stream->rx, next = { .ring = { .at = rx->ring.at, .bytes = rx->ring.bytes } };
 	uint64_t boundary = atomic_load(&rx->boundary), second = atomic_load(&rx->second), tail = atomic_load(&rx->tail);
-	bool link = rx->track == SHUNT_LINK, turns = atomic_load(&rx->next_from) == at;
+	bool link = shunt_intake_on_link(&rx->intake), turns = atomic_load(&rx->next_from) == at;
 	uint64_t skip = link ? 0 : boundary - atomic_load(&rx->head), ends = link ? boundary : second;
 	size_t before = to->left;
 
@@ -75,7 +75,7 @@ uint64_t shunt_peek_unread(struct shunt_rx *rx, uint64_t tcp)
 	/* `head` first: the borders that are read behind it are not before it. */
 	uint64_t head = atomic_load(&rx->head), at = head, tail = atomic_load(&rx->tail);
 	uint64_t ends[] = { atomic_load(&rx->boundary), atomic_load(&rx->second), SHUNT_NEVER };
-	bool link = rx->track == SHUNT_LINK;
+	bool link = shunt_intake_on_link(&rx->intake);
 
 	tcp = without_nonce(rx, tcp);
 	for (int i = 0; i < 3; i++, link = !link) {
@@ -108,7 +108,7 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	shunt_group_poll(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
-	if (rx->track == SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER)
+	if (!shunt_intake_on_link(&rx->intake) || atomic_load(&rx->boundary) != SHUNT_NEVER)
 		engine->sys->ioctl(fd, FIONREAD, &tcp);
 	bytes = shunt_peek_unread(rx, tcp > 0 ? (uint64_t)tcp : 0);
 	shunt_lock_leave(&stream->rx.lock);
@@ -127,7 +127,7 @@ int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_strea
 	shunt_group_poll(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
-	if (rx->track == SHUNT_TCP)	/* else bytes of the link come first */
+	if (!shunt_intake_on_link(&rx->intake))	/* else bytes of the link come first */
 		result = engine->sys->ioctl(fd, SIOCATMARK, &mark) ? -errno : mark;
 	shunt_lock_leave(&stream->rx.lock);
 	return result;

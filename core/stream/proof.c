@@ -149,7 +149,8 @@ static bool can_take_out(struct shunt_stream *stream)
 
 	return !shunt_end_has(&stream->end,
 			      SHUNT_END_SHUT_READ | SHUNT_END_RESET | SHUNT_END_TCP_OVER) &&
-	       !rx->final && !atomic_load(&rx->retired) &&
+	       !shunt_intake_final(&rx->intake) &&
+	       !shunt_intake_copied(&rx->intake) &&
 	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
 	       stream->parting != SHUNT_DISSOLVED;
 }
@@ -232,7 +233,8 @@ static void is_there(struct shunt_engine *engine, struct shunt_stream *stream, i
 	acknowledge(engine, fd);
 	rx->proof.aside += sizeof(bytes);
 	move(stream, SHUNT_PROVEN, SHUNT_NEVER);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && !rx->final)
+	if (atomic_load(&stream->state) == SHUNT_LINKED &&
+	    !shunt_intake_final(&rx->intake))
 		say(stream, SHUNT_MSG_PROVEN);
 }
 
@@ -262,7 +264,8 @@ void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 	}
 	if (memcmp(bytes, rx->proof.nonce, (size_t)got)) {
 		/* A peer that knows of our close(), or of our failed queue pair, may send anything. */
-		if (!rx->final && atomic_load(&stream->state) == SHUNT_LINKED)
+		if (!shunt_intake_final(&rx->intake) &&
+		    atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_link_distrust(stream->link,
 					    "it claims a connection that is not its own");
 		disprove(stream);
@@ -351,7 +354,8 @@ static bool can_write(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	return !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
-	       !tx->backlog.bytes && !shunt_heading_halted(&tx->heading) && !stream->rx.final &&
+	       !tx->backlog.bytes && !shunt_heading_halted(&tx->heading) &&
+	       !shunt_intake_final(&stream->rx.intake) &&
 	       !shunt_stream_is_released(stream) && stream->parting != SHUNT_DISSOLVED &&
 	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
 	       atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;

@@ -99,10 +99,11 @@ void shunt_queued_look(struct shunt_stream *stream, struct shunt_queued *queued)
 	if (plain)
 		queued->recvq = ask_kernel(stream, SIOCINQ);
 	else
-		queued->recvq = shunt_peek_unread(
-			rx, rx->track == SHUNT_TCP || atomic_load(&rx->boundary) != SHUNT_NEVER ?
-				    ask_kernel(stream, SIOCINQ) :
-				    0);
+		queued->recvq = shunt_peek_unread(rx, !shunt_intake_on_link(&rx->intake) ||
+								      atomic_load(&rx->boundary) !=
+									      SHUNT_NEVER ?
+							      ask_kernel(stream, SIOCINQ) :
+							      0);
 }
 
 int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)

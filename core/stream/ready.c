@@ -18,7 +18,7 @@ static bool link_readable(const struct shunt_rx *rx, uint64_t least)
 	/* SO_RCVLOWAT, and only the two tracks together have so much: the kernel would not say so. */
 	if (__builtin_expect(least > 1, 0) && atomic_load(&rx->boundary) != SHUNT_NEVER)
 		return true;
-	return rx->track == SHUNT_LINK || atomic_load(&rx->boundary) == head;
+	return shunt_intake_on_link(&rx->intake) || atomic_load(&rx->boundary) == head;
 }
 
 /*
@@ -35,7 +35,7 @@ static bool reads_tcp(const struct shunt_stream *stream)
 		return false;
 	if (shunt_proof_is_next(rx) && atomic_load(&rx->proof.fd) >= 0)
 		return false;	/* the service thread waits for that */
-	return (rx->track == SHUNT_TCP) != turns;
+	return shunt_intake_on_link(&rx->intake) == turns;
 }
 
 /* FIN comes on the link, perhaps ahead of bytes on TCP: the end is here once everything before it is. */
@@ -172,7 +172,7 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 	 * the rest comes over TCP, and perhaps the end with it.
 	 */
 	else if ((shunt_end_at(&stream->end) != SHUNT_NEVER && !ended(stream)) ||
-		 (stream->rx.track == SHUNT_LINK &&
+		 (shunt_intake_on_link(&stream->rx.intake) &&
 		  atomic_load(&stream->rx.boundary) != SHUNT_NEVER))
 		ask |= EPOLLRDHUP;
 	if (sends_tcp(stream) && !atomic_load(&stream->tx.backlog.bytes) &&
@@ -239,7 +239,8 @@ bool shunt_ready_answered(struct shunt_stream *stream)
 {
 	uint8_t retiring = atomic_load(&stream->handing.retiring);
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final ||
+	if (atomic_load(&stream->state) != SHUNT_LINKED ||
+	    shunt_intake_final(&stream->rx.intake) ||
 	    retiring == SHUNT_CANNOT_RETIRE)
 		return true;
 	return retiring == SHUNT_RETIRED && !stream->tx.backlog.bytes &&

@@ -40,7 +40,7 @@ static uint64_t resume_from(struct shunt_engine *engine, struct shunt_stream *st
 
 	shunt_assert_held(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
-	if (rx->track == SHUNT_TCP && atomic_load(&rx->boundary) != SHUNT_NEVER)
+	if (!shunt_intake_on_link(&rx->intake) && atomic_load(&rx->boundary) != SHUNT_NEVER)
 		return atomic_load(&rx->boundary);
 	return atomic_load(&rx->head);
 }
@@ -49,8 +49,7 @@ static uint64_t resume_from(struct shunt_engine *engine, struct shunt_stream *st
 static void stop_reading(struct shunt_engine *engine, struct shunt_rx *rx)
 {
 	shunt_lock_take(&engine->group.lock);
-	rx->track = SHUNT_TCP;
-	atomic_store(&rx->retired, true);
+	shunt_intake_turn(&rx->intake, SHUNT_INTAKE_RETIRES);
 	atomic_store(&rx->boundary, SHUNT_NEVER);
 	atomic_store(&rx->second, SHUNT_NEVER);
 	atomic_store(&rx->next_from, SHUNT_NEVER);
@@ -96,7 +95,8 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
 	    atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED &&
-	    atomic_load(&stream->handing.retiring) == SHUNT_STAYING && !stream->rx.final) {
+	    atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
+	    !shunt_intake_final(&stream->rx.intake)) {
 		atomic_store(&stream->handing.retiring, SHUNT_RETIRING);
 		shunt_streams_because(engine, stream, reason);
 		message.stream = stream->peer_id;
@@ -116,7 +116,8 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->state) != SHUNT_LINKED || stream->rx.final) {
+	if (atomic_load(&stream->state) != SHUNT_LINKED ||
+	    shunt_intake_final(&stream->rx.intake)) {
 		done = true;
 	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED &&
 		   shunt_stream_knows_more(stream)) {
@@ -357,7 +358,7 @@ static bool is_moot(const struct shunt_stream *stream)
 static bool may_answer(struct shunt_stream *stream)
 {
 	return atomic_load(&stream->rx.announced) >= stream->handing.announced ||
-	       atomic_load(&stream->rx.retired) || is_moot(stream);
+	       shunt_intake_copied(&stream->rx.intake) || is_moot(stream);
 }
 
 static void answer(struct shunt_engine *engine, struct shunt_stream *stream)

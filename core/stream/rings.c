@@ -89,7 +89,8 @@ static void give_all(struct shunt_stream *stream)
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t head = atomic_load(&rx->head);
 
-	if (rx->track != SHUNT_LINK || rx->final || rx->ring.credited == head)
+	if (!shunt_intake_on_link(&rx->intake) ||
+	    shunt_intake_final(&rx->intake) || rx->ring.credited == head)
 		return;
 	rx->ring.credited = head;
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_CREDIT);

@@ -165,7 +165,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 			shunt_track_settle(engine, stream);
 		if (shunt_proof_is_next(rx))
 			return shunt_eof_reached(stream);
-		if (rx->track == SHUNT_LINK) {
+		if (shunt_intake_on_link(&rx->intake)) {
 			got = receive_link(engine, stream, to, flags);
 			return got == -EAGAIN ? shunt_eof_reached(stream) : got;
 		}
@@ -258,13 +258,14 @@ static bool kernel_at_mark(struct shunt_engine *engine, int fd)
 struct place {
 	const uint8_t *ring;
 	uint64_t boundary;
-	uint8_t track;
+	bool link;
 };
 
 /* Two switches may have been announced for the same byte: then the track is the one it was. So it is behind a nonce. */
 static bool has_switched(const struct shunt_rx *rx, const struct place *from)
 {
-	return from->track != rx->track || from->boundary == atomic_load_explicit(&rx->head, memory_order_relaxed);
+	return from->link != shunt_intake_on_link(&rx->intake) ||
+	       from->boundary == atomic_load_explicit(&rx->head, memory_order_relaxed);
 }
 
 /*
@@ -274,7 +275,8 @@ static bool has_switched(const struct shunt_rx *rx, const struct place *from)
 static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_rx *rx, const struct place *from, bool cut)
 {
 	return cut || from->ring != rx->ring.at ||
-	       (has_switched(rx, from) && (rx->track == SHUNT_LINK || !kernel_at_mark(engine, fd)));
+	       (has_switched(rx, from) &&
+		(shunt_intake_on_link(&rx->intake) || !kernel_at_mark(engine, fd)));
 }
 
 /* The next thing that the kernel would tell is its error, and it must be there for the next call. */
@@ -303,7 +305,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			return got;
 	}
 	for (;;) {
-		struct place from = { .ring = stream->rx.ring.at, .track = stream->rx.track,
+		struct place from = { .ring = stream->rx.ring.at, .link = shunt_intake_on_link(&stream->rx.intake),
 				      .boundary = shunt_proof_end_of_track(&stream->rx) };
 
 		if (done && is_kernels_error(engine, fd, stream))

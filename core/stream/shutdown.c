@@ -70,7 +70,7 @@ static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream
 	struct shunt_rx *rx = &stream->rx;
 
 	shunt_request_refuse(engine, stream, true);
-	if (rx->track == SHUNT_LINK &&
+	if (shunt_intake_on_link(&rx->intake) &&
 	    atomic_load(&rx->tail) - atomic_load(&rx->head) >= rx->ring.bytes / 2) {
 		shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);

@@ -17,6 +17,7 @@
 #include "core/fd/file.h"
 #include "core/loop/loop.h"
 #include "core/stream/end.h"
+#include "core/stream/intake.h"
 #include "core/stream/marks.h"
 #include "core/lane/heading.h"
 #include "core/trace/histogram.h"
@@ -51,6 +52,7 @@ enum shunt_claim_state {
 	SHUNT_CLAIM_TOLD,	/* acceptors: the owner of its address knows of it; it is not told again before it is another */
 	SHUNT_CLAIM_UNDER_WAY,	/* connectors: the peer is to answer */
 	SHUNT_CLAIM_LEAVING,	/* refused: the seat is let go when nothing on its way names it */
+	SHUNT_CLAIM_STATES
 };
 
 /* How far the program has used it, and who knows (DESIGN 5.2). */
@@ -264,7 +266,6 @@ struct shunt_inbound {
 	uint64_t end;		/* so far its bytes are known to have room; `head` may have moved since */
 	const uint8_t *ring;	/* where that ring is */
 	uint32_t bytes;		/* and its size */
-	bool open;		/* between UPGRADE and HANDBACK */
 };
 
 struct shunt_tx {	/* tx.lock, except P */
@@ -307,8 +308,6 @@ struct shunt_tx {	/* tx.lock, except P */
 
 struct shunt_rx {	/* rx.lock, except P */
 	struct shunt_lock lock;
-	_Atomic uint8_t track;
-	_Atomic bool final; /* the link is dead: its bytes end at tail */
 	_Atomic uint64_t head;	/* next byte the program will get */
 	struct shunt_own_ring ring;
 	struct shunt_rx_trace trace;
@@ -324,8 +323,8 @@ struct shunt_rx {	/* rx.lock, except P */
 	_Alignas(64) _Atomic uint64_t tail;	/* P: behind the last byte that the link has placed */
 	_Atomic uint64_t boundary;	/* P: announced end of the present track; SHUNT_NEVER none */
 	_Atomic uint64_t next_from;	/* P: stream offset from which the offered ring is used */
+	struct shunt_intake intake;
 	struct shunt_inbound link;
-	_Atomic bool retired; /* the rest comes over TCP; what the link still places is a copy */
 };
 
 /* Its place in a lane's merge queue, and the work that it wants there: lane_queue.h. */
@@ -357,7 +356,7 @@ struct shunt_handing {
 
 /* On its way to a link. Service thread. */
 struct shunt_claim {
-	_Atomic uint8_t state;	/* enum shunt_claim_state */
+	_Atomic uint32_t state;	/* enum shunt_claim_state */
 	bool asked_twice;	/* the process that was asked first has ended */
 	bool redirected;	/* it has been claimed at another process first */
 	uint64_t begun;		/* ns; 0: it is not timed (core/trace/slow_step.h) */

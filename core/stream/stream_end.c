@@ -19,7 +19,7 @@
 static bool unread_on_link(const struct shunt_rx *rx)
 {
 	return atomic_load(&rx->tail) > atomic_load(&rx->head) &&
-	       (rx->track == SHUNT_LINK || atomic_load(&rx->boundary) != SHUNT_NEVER);
+	       (shunt_intake_on_link(&rx->intake) || atomic_load(&rx->boundary) != SHUNT_NEVER);
 }
 
 /* SO_LINGER with a time of zero: close() resets. */
@@ -104,7 +104,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_proof_leave(stream);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
 	state = state_of_link(engine, stream);
-	if (state == SHUNT_LINK_BROKEN && stream->rx.final)
+	if (state == SHUNT_LINK_BROKEN && shunt_intake_final(&stream->rx.intake))
 		shunt_streams_let_go(stream);	/* it has been told of; else that is still to come, and does this */
 	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);

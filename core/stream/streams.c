@@ -92,8 +92,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&tx->proof.show, SHUNT_SHOWN);
 	shunt_send_buffer_free(&tx->stage);
 
-	set(&rx->track, SHUNT_TCP);
-	set(&rx->final, false);
+	shunt_intake_turn(&rx->intake, SHUNT_INTAKE_BEGINS);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_LINK_LEFT, 0);
 	set(&stream->end.fin, SHUNT_NEVER);
 	rx->ring.asked_again = false;
@@ -102,7 +101,6 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	rx->ring.quiet_tail = rx->ring.quiet_since = 0;
 	set(&rx->boundary, SHUNT_NEVER);
 	set(&rx->second, SHUNT_NEVER);
-	set(&rx->retired, false);
 	set(&rx->proof.state, SHUNT_PROVEN);
 	set(&rx->proof.at, SHUNT_NEVER);
 	set(&rx->ring.next_bytes, 0);
@@ -113,7 +111,6 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	rx->ring.at = NULL;
 	rx->ring.bytes = 0;
 	rx->ring.from = 0;
-	rx->link.open = false;
 	atomic_thread_fence(memory_order_seq_cst);
 }
 

@@ -181,7 +181,7 @@ void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream,
 static bool is_over(const struct shunt_stream *stream)
 {
 	return atomic_load(&stream->state) != SHUNT_LINKED || shunt_stream_is_released(stream) ||
-	       atomic_load(&stream->rx.retired);
+	       shunt_intake_copied(&stream->rx.intake);
 }
 
 /*

@@ -141,17 +141,17 @@ static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stre
 	uint64_t next;
 
 	shunt_lock_take(&engine->group.lock);
-	rx->track = rx->track == SHUNT_TCP ? SHUNT_LINK : SHUNT_TCP;
+	shunt_intake_turn(&rx->intake, SHUNT_INTAKE_PASSES);
 	if (rx->ring.credited < head)
 		rx->ring.credited = head;
 	atomic_store(&rx->switched, head);
 	next = atomic_exchange(&rx->second, SHUNT_NEVER);
 	/* On a dead link the last track is TCP, behind all that was delivered. */
-	if (rx->final && rx->track == SHUNT_LINK)
+	if (shunt_intake_final(&rx->intake) && shunt_intake_on_link(&rx->intake))
 		next = atomic_load(&rx->tail);
 	atomic_store(&rx->boundary, next);
 	shunt_lock_leave(&engine->group.lock);
-	if (!rx->final)
+	if (!shunt_intake_final(&rx->intake))
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_SWITCHED);
 	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
 }
@@ -168,7 +168,7 @@ void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_proof_read(engine, stream);
 	/* Either may have been announced at the same byte, behind the other. */
 	for (;;) {
-		if (atomic_load(&rx->next_from) == head && rx->track == SHUNT_LINK)
+		if (atomic_load(&rx->next_from) == head && shunt_intake_on_link(&rx->intake))
 			shunt_rings_swap(engine, stream);
 		else if (atomic_load(&rx->boundary) == head)
 			pass_boundary(engine, stream, head);

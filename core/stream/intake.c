@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/stream/intake.h"
+#include "core/base/machine.h"
+
+/* Where TCP has all, nothing is left to pass. */
+static bool is_possible(uint32_t word, uint32_t event)
+{
+	switch (event) {
+	case SHUNT_INTAKE_OPENS:
+		return !(word & SHUNT_INTAKE_OPEN);
+	case SHUNT_INTAKE_CLOSES:
+		return word & SHUNT_INTAKE_OPEN;
+	case SHUNT_INTAKE_PASSES:
+		return word & SHUNT_INTAKE_LINK || !(word & SHUNT_INTAKE_COPIED);
+	default:
+		return true;
+	}
+}
+
+uint32_t shunt_intake_after(uint32_t word, uint32_t event)
+{
+	if (!is_possible(word, event))
+		return SHUNT_MACHINE_WRONG;
+	switch (event) {
+	case SHUNT_INTAKE_BEGINS:
+		return 0;
+	case SHUNT_INTAKE_OPENS:
+		return word | SHUNT_INTAKE_OPEN;
+	case SHUNT_INTAKE_CLOSES:
+		return word & ~(uint32_t)SHUNT_INTAKE_OPEN;
+	case SHUNT_INTAKE_PASSES:
+		return word ^ SHUNT_INTAKE_LINK;
+	case SHUNT_INTAKE_DIES:
+		return word | SHUNT_INTAKE_FINAL;
+	case SHUNT_INTAKE_RETIRES:
+		return (word & ~(uint32_t)SHUNT_INTAKE_LINK) | SHUNT_INTAKE_COPIED;
+	case SHUNT_INTAKE_IS_OVER:
+		return word | SHUNT_INTAKE_COPIED;
+	default:
+		return SHUNT_MACHINE_WRONG;
+	}
+}
+
+void shunt_intake_turn(struct shunt_intake *intake, enum shunt_intake_event event)
+{
+	shunt_machine_turn(&intake->word, shunt_intake_after, event, "core/stream/intake.h");
+}
+
+bool shunt_intake_try(struct shunt_intake *intake, enum shunt_intake_event event)
+{
+	uint32_t before;
+
+	return shunt_machine_try(&intake->word, shunt_intake_after, event, &before);
+}
