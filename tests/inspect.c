@@ -26,7 +26,7 @@ struct shunt_lane *stream_lane(const struct shunt_stream *stream)
 
 bool stream_is_agreed(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->agreed);
+	return shunt_stream_is_agreed(stream);
 }
 
 bool stream_is_released(const struct shunt_stream *stream)
@@ -65,8 +65,8 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 		(void *)stream->link, stream->queue.work, stream->queue.queued,
 		(void *)stream->watches);
 	fprintf(file,
-		"%s  claimed %d agreed %d release %d retiring %d asked %d holds %u waiters %u parting %d\n",
-		prefix, stream->claim.state, stream->agreed, stream->release,
+		"%s  claim %d release %d retiring %d asked %d holds %u waiters %u parting %d\n",
+		prefix, stream->claim.state, stream->release,
 		stream->handing.retiring, stream->handing.asked, stream->holds, stream->waiters,
 		stream->parting);
 	fprintf(file,

@@ -110,7 +110,6 @@ static bool slot_take(struct shunt_stream *stream, _Atomic uint64_t *slot, uint6
 	if (!atomic_compare_exchange_strong(slot, &word, taken))
 		return false;
 	stream->sharing.generation = generation_of(taken);
-	stream->sharing.left = false;
 	stream->sharing.slot = slot;
 	return true;
 }
@@ -185,7 +184,7 @@ void shunt_fork_slots_leave(struct shunt_stream *stream)
 	pid_t pid = stream->engine->pid;
 	uint64_t word, left;
 
-	while (!stream->sharing.left && slot_look(stream, &word)) {
+	while (slot_look(stream, &word)) {
 		if (owner_of(word) == pid || holders_of(word) <= 1)
 			left = given_up(word);
 		else
@@ -193,7 +192,7 @@ void shunt_fork_slots_leave(struct shunt_stream *stream)
 		if (atomic_compare_exchange_strong(stream->sharing.slot, &word, left))
 			break;
 	}
-	stream->sharing.left = true;
+	stream->sharing.generation = UINT32_MAX;
 }
 
 bool shunt_fork_slots_held(const struct shunt_stream *stream)

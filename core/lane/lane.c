@@ -216,7 +216,7 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream, str
 void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream)
 {
 	shunt_assert_held(&stream->tx.lock);
-	atomic_store_explicit(&stream->tx.gather.waits, false, memory_order_relaxed);
+	atomic_store_explicit(&stream->tx.gather.since, 0, memory_order_relaxed);
 	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
 }
 
@@ -231,9 +231,8 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream,
 	shunt_assert_held(&stream->tx.lock);
 	if (taken < bytes || tx->offset - atomic_load(&tx->posted) >= SHUNT_SEND_BUFFER_BYTES) {
 		shunt_lane_push(lane, stream);
-	} else if (!atomic_load_explicit(&tx->gather.waits, memory_order_relaxed)) {
-		atomic_store_explicit(&tx->gather.since, shunt_now(engine), memory_order_relaxed);
-		atomic_store_explicit(&tx->gather.waits, true, memory_order_release);
+	} else if (!atomic_load_explicit(&tx->gather.since, memory_order_relaxed)) {
+		atomic_store_explicit(&tx->gather.since, shunt_now(engine), memory_order_release);
 		shunt_request_gather(engine);
 	}
 	return taken;

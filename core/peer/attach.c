@@ -11,6 +11,7 @@
 #include "core/service.h"
 #include "core/fork/fork_slots.h"
 #include "core/lane/send_buffer.h"
+#include "core/peer/claim_state.h"
 #include "core/stream/proof.h"
 #include "core/stream/shutdown.h"
 #include "core/stream/track.h"
@@ -109,7 +110,7 @@ void shunt_attach_allow(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_assert_service_thread(engine);
 	shunt_assert_held(&engine->seats_lock);
 	shunt_lock_take(&stream->tx.lock);
-	atomic_store(&stream->agreed, true);
+	shunt_claim_turn(stream, SHUNT_CLAIM_AGREED);
 	shunt_proof_say(stream);
 	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
 	    atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED) {

@@ -239,10 +239,10 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 	}
 	shunt_mock_asked(stream, message->accept.tcp);
 	answer.tcp = shunt_mock_wants_tcp(stream);
+	shunt_claim_end(stream);
 	shunt_attach_allow(engine, stream);
 	shunt_link_send(link, &answer, NULL, 0);
 	shunt_decision_linked(stream);
-	shunt_claim_end(stream);
 }
 
 /* --- what does not come --- */
@@ -250,12 +250,12 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 /* Whom we asked has ended; the connection may be another process's that accepts there, too. Once. */
 static void claim_again(struct shunt_link *link, struct shunt_stream *stream)
 {
-	if (stream->claim.asked_twice || link->channel.kind != SHUNT_CHANNEL_UNIX ||
+	if (stream->claim.moved & SHUNT_MOVED_ENDED || link->channel.kind != SHUNT_CHANNEL_UNIX ||
 	    atomic_load(&link->distrusted)) {
 		shunt_claim_stays(link->engine, stream, SHUNT_REASON_BROKE);
 		return;
 	}
-	stream->claim.asked_twice = true;
+	stream->claim.moved |= SHUNT_MOVED_ENDED;
 	shunt_streams_vacate(stream);
 	wait_connected(link->engine->service, stream);
 }

@@ -12,17 +12,22 @@
 #include "core/stream/tuple.h"
 #include "core/trace/probe.h"
 
-uint32_t shunt_claim_after(uint32_t from, uint32_t to)
+static bool may_follow(uint32_t from, uint32_t to)
 {
 	switch (from) {
 	case SHUNT_CLAIM_UNDER_WAY:
-		return to == SHUNT_UNCLAIMED || to == SHUNT_CLAIM_LEAVING ? to :
-									    SHUNT_MACHINE_WRONG;
+	case SHUNT_CLAIM_AGREED:
+		return to == SHUNT_UNCLAIMED || to == SHUNT_CLAIM_LEAVING;
 	case SHUNT_CLAIM_LEAVING:
-		return to != SHUNT_CLAIM_LEAVING ? to : SHUNT_MACHINE_WRONG;
+		return to != SHUNT_CLAIM_LEAVING;
 	default:
-		return to;
+		return true;
 	}
+}
+
+uint32_t shunt_claim_after(uint32_t from, uint32_t to)
+{
+	return may_follow(from, to) ? to : SHUNT_MACHINE_WRONG;
 }
 
 void shunt_claim_turn(struct shunt_stream *stream, enum shunt_claim_state to)

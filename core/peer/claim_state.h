@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One stream's claim: begun, over, refused, and for how long. Service thread throughout.
+ * One stream's claim: begun, agreed on, refused, and for how long. Service thread throughout.
  *
- *	           tells              refused, or its REFUSE is to be sent
- *	UNCLAIMED ───────▶ TOLD ─────────────▶ LEAVING ──▶ UNCLAIMED    an acceptor
- *	          begins              refused
- *	UNCLAIMED ───────▶ UNDER_WAY ────────▶ LEAVING ──▶ UNDER_WAY, and it ends    a connector
+ *	an acceptor   UNCLAIMED or TOLD ──▶ AGREED, or refused: LEAVING ──▶ UNCLAIMED
+ *	a connector   UNCLAIMED ──▶ UNDER_WAY ──▶ AGREED, or refused: LEAVING ──▶ UNDER_WAY, and it ends
  */
 #ifndef SHUNT_CORE_PEER_CLAIM_STATE_H
 #define SHUNT_CORE_PEER_CLAIM_STATE_H

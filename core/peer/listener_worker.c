@@ -281,6 +281,7 @@ void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stre
 	have.gate = service->engine->link_hooks->gate(service, &stream->tuple);
 	if (shunt_listener_message_send(service->engine, r->owner_fd, &have))
 		return;
-	shunt_claim_turn(stream, SHUNT_CLAIM_TOLD);
+	if (!shunt_stream_is_agreed(stream))
+		shunt_claim_turn(stream, SHUNT_CLAIM_TOLD);
 	atomic_fetch_add(&service->engine->haves, 1);
 }

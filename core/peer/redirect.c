@@ -77,11 +77,11 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 		return;
 	}
 	shunt_group_poll_fully(engine);
-	if (stream->claim.redirected) {
+	if (stream->claim.moved & SHUNT_MOVED_REDIRECTED) {
 		shunt_claim_stays(engine, stream, SHUNT_REASON_REDIRECTED_TWICE);
 		return;
 	}
-	stream->claim.redirected = true;
+	stream->claim.moved |= SHUNT_MOVED_REDIRECTED;
 	if (link->channel.abroad)
 		shunt_rendezvous_process_abroad(&onward->process, &name);
 	else

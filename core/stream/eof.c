@@ -104,7 +104,7 @@ bool shunt_eof_counts(struct shunt_stream *stream)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
 	if (!shunt_heading_halted(&stream->tx.heading) &&
 	    (shunt_intake_final(&stream->rx.intake) ||
-	     (!atomic_load(&stream->agreed) && !stream->engine->config.soft_model[0])))
+	     (!shunt_stream_is_agreed(stream) && !stream->engine->config.soft_model[0])))
 		return true;
 	return atomic_load(&stream->state) != SHUNT_LINKED || shunt_stream_is_released(stream) ||
 	       shunt_intake_copied(&stream->rx.intake);

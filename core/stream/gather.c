@@ -11,14 +11,15 @@ static int end_gathering(struct shunt_stream *stream, void *arg)
 {
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_tx *tx = &stream->tx;
+	uint64_t since = atomic_load(&tx->gather.since);
 
 	(void)arg;
-	if (!atomic_load(&tx->gather.waits))
+	if (!since)
 		return 0;
-	if (shunt_now(engine) - atomic_load(&tx->gather.since) >= GATHER_NS &&
+	if (shunt_now(engine) - since >= GATHER_NS &&
 	    shunt_lock_try(&tx->lock)) {
 		shunt_stream_push(stream);
-		atomic_store(&tx->gather.waits, false);
+		atomic_store(&tx->gather.since, 0);
 		shunt_lock_leave(&tx->lock);
 	} else {
 		shunt_task_at(&engine->service->tasks.gather,

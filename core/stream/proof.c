@@ -344,7 +344,7 @@ static void turn(struct shunt_stream *stream, enum shunt_show to)
 static bool is_our_turn(struct shunt_stream *stream)
 {
 	return atomic_load(&stream->tx.proof.show) == SHUNT_OWED &&
-	       atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->agreed) &&
+	       atomic_load(&stream->state) == SHUNT_LINKED && shunt_stream_is_agreed(stream) &&
 	       (atomic_load(&stream->role) == SHUNT_ACCEPTOR ||
 		atomic_load(&stream->rx.proof.state) == SHUNT_PROVEN);
 }

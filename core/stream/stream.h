@@ -46,13 +46,20 @@ enum shunt_state {
 	SHUNT_FOREIGN,	/* on a link of a relative of ours: to be asked for before use */
 };
 
-/* Whether it is on its way to a link: core/peer/claim_state.h. */
+/* Its way to a link: core/peer/claim_state.h. */
 enum shunt_claim_state {
 	SHUNT_UNCLAIMED,
 	SHUNT_CLAIM_TOLD,	/* acceptors: the owner of its address knows of it; it is not told again before it is another */
 	SHUNT_CLAIM_UNDER_WAY,	/* connectors: the peer is to answer */
+	SHUNT_CLAIM_AGREED,	/* the peer is known to have attached it, too: it may have switched */
 	SHUNT_CLAIM_LEAVING,	/* refused: the seat is let go when nothing on its way names it */
 	SHUNT_CLAIM_STATES
+};
+
+/* Why it has been claimed at another process, too; for each reason once. Bits. */
+enum shunt_claim_moved {
+	SHUNT_MOVED_ENDED = 1 << 0,	/* the one that was asked first has ended */
+	SHUNT_MOVED_REDIRECTED = 1 << 1,
 };
 
 /* How far the program has used it, and who knows (DESIGN 5.2). */
@@ -235,9 +242,8 @@ struct shunt_hearing {
 
 /* Bytes that wait for more (MSG_MORE, TCP_CORK): gather.h. tx.lock. */
 struct shunt_gather {
-	_Atomic bool waits;	/* the program has announced more: what is staged waits for it */
 	_Atomic bool corked;	/* TCP_CORK */
-	_Atomic uint64_t since;	/* when the first of it came */
+	_Atomic uint64_t since;	/* ns; what is staged waits for more that the program has announced; 0: it does not */
 };
 
 struct shunt_copying {	/* lane.lock; copying.c */
@@ -339,9 +345,8 @@ struct shunt_queue {
 struct shunt_holders {
 	bool lost;		/* a fork has made a second owner, and there was no slot to count them */
 	bool inherited;		/* this process is not the first */
-	bool left;		/* this process is not counted there any more */
 	_Atomic uint64_t *_Atomic slot;	/* what its holders know of each other; NULL: nobody else holds it */
-	uint32_t generation;	/* of the slot */
+	uint32_t generation;	/* of the slot; UINT32_MAX: this process is not counted there any more */
 };
 
 /* Being handed back for good: retire.h. */
@@ -357,8 +362,7 @@ struct shunt_handing {
 /* On its way to a link. Service thread. */
 struct shunt_claim {
 	_Atomic uint32_t state;	/* enum shunt_claim_state */
-	bool asked_twice;	/* the process that was asked first has ended */
-	bool redirected;	/* it has been claimed at another process first */
+	uint8_t moved;		/* enum shunt_claim_moved */
 	uint64_t begun;		/* ns; 0: it is not timed (core/trace/slow_step.h) */
 	uint64_t named_until;	/* it was refused, and messages of its lane up to this one may name its seat */
 	uint32_t line;		/* of links, one of which has died under it (reconnect.h); 0 none */
@@ -417,7 +421,6 @@ struct shunt_stream {
 	uint32_t numbers;	/* how many do */
 	_Atomic uint8_t release;	/* enum shunt_release */
 	struct shunt_stream *next_reap;
-	_Atomic bool agreed;	/* the peer is known to have attached it too: it may have switched */
 	struct shunt_handing handing;
 	struct shunt_holders sharing;
 	uint8_t parting;	/* enum shunt_parting */
@@ -458,6 +461,12 @@ static inline bool shunt_stream_looks_released(const struct shunt_stream *stream
 	return __builtin_expect(atomic_load_explicit(&stream->release, memory_order_relaxed) &
 					SHUNT_RELEASE_HEARD,
 				0);
+}
+
+/* The peer is known to have attached it, too. */
+static inline bool shunt_stream_is_agreed(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->claim.state) == SHUNT_CLAIM_AGREED;
 }
 
 /* It is being used, or about to be: who must know does not yet (core/stream/offer.h). */

@@ -53,7 +53,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 
 	stream->lane = NULL;
 	stream->id = stream->peer_id = 0;
-	set(&stream->agreed, false);
+	set(&stream->claim.state, SHUNT_UNCLAIMED);
 	set(&stream->handing.retiring, SHUNT_STAYING);
 	set(&stream->handing.asked, SHUNT_NOT_ASKED);
 	stream->queue.chain = 0;
@@ -78,7 +78,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&tx->held, 0);
 	set(&tx->starved, false);
 	set(&tx->stuck_since, 0);
-	set(&tx->gather.waits, false);
+	set(&tx->gather.since, 0);
 	tx->last_wr = 0;
 	set(&tx->ring.from, 0);
 	tx->copying.round = tx->copying.posted = tx->copying.bytes = 0;
@@ -134,8 +134,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->marks.own, SHUNT_MARKS_NONE);
 	set(&stream->marks.users, 0);
 	set(&stream->idle.since, 0);
-	set(&stream->claim.state, SHUNT_UNCLAIMED);
-	stream->claim.redirected = stream->claim.asked_twice = false;
+	stream->claim.moved = 0;
 	stream->rendezvous = NULL;
 	set(&stream->carried_since, 0);
 	stream->claim.line = stream->claim.return_tries = 0;
@@ -145,7 +144,6 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->handing.wanted, false);
 	stream->sharing.lost = false;
 	set(&stream->sharing.slot, NULL);
-	stream->sharing.left = false;
 	set(&stream->uses, 0);
 	set(&stream->lasting, SHUNT_LASTING_UNKNOWN);
 	memset(stream->dialled, 0, sizeof(stream->dialled));

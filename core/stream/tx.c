@@ -139,7 +139,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 	while (__builtin_expect(taken < bytes, 0)) {
 		size_t more;
 
-		if (atomic_load_explicit(&tx->gather.waits, memory_order_relaxed))
+		if (atomic_load_explicit(&tx->gather.since, memory_order_relaxed))
 			shunt_lane_push(stream->lane, stream);
 
 		if (shunt_heading_unpassed(&tx->heading) && shunt_stream_tcp_closed(stream)) {
@@ -489,7 +489,7 @@ void shunt_stream_corked(struct shunt_stream *stream, bool on)
 void shunt_stream_push(struct shunt_stream *stream)
 {
 	shunt_assert_held(&stream->tx.lock);
-	if (atomic_load(&stream->tx.gather.waits) && shunt_heading_on_link(&stream->tx.heading) &&
+	if (atomic_load(&stream->tx.gather.since) && shunt_heading_on_link(&stream->tx.heading) &&
 	    atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_lane_push(stream->lane, stream);
 }

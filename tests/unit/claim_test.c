@@ -11,10 +11,16 @@ static const struct machine_row rows[] = {
 	{ "an acceptor whose owner was told refuses", SHUNT_CLAIM_TOLD, SHUNT_CLAIM_LEAVING, SHUNT_CLAIM_LEAVING },
 	{ "a connector claims", SHUNT_UNCLAIMED, SHUNT_CLAIM_UNDER_WAY, SHUNT_CLAIM_UNDER_WAY },
 	{ "it is answered", SHUNT_CLAIM_UNDER_WAY, SHUNT_UNCLAIMED, SHUNT_UNCLAIMED },
+	{ "both ends have attached it", SHUNT_UNCLAIMED, SHUNT_CLAIM_AGREED, SHUNT_CLAIM_AGREED },
+	{ "an acceptor whose owner was told attaches it", SHUNT_CLAIM_TOLD, SHUNT_CLAIM_AGREED, SHUNT_CLAIM_AGREED },
+	{ "a peer that has confirmed refuses", SHUNT_CLAIM_AGREED, SHUNT_CLAIM_LEAVING, SHUNT_CLAIM_LEAVING },
+	{ "it leaves its link", SHUNT_CLAIM_AGREED, SHUNT_UNCLAIMED, SHUNT_UNCLAIMED },
+	{ "an owner is told of what is on a link", SHUNT_CLAIM_AGREED, SHUNT_CLAIM_TOLD, WRONG },
 	{ "it is refused", SHUNT_CLAIM_UNDER_WAY, SHUNT_CLAIM_LEAVING, SHUNT_CLAIM_LEAVING },
 	{ "its seat is let go", SHUNT_CLAIM_LEAVING, SHUNT_CLAIM_UNDER_WAY, SHUNT_CLAIM_UNDER_WAY },
 	{ "claimed twice", SHUNT_CLAIM_UNDER_WAY, SHUNT_CLAIM_UNDER_WAY, WRONG },
 	{ "an owner is told of a connector", SHUNT_CLAIM_UNDER_WAY, SHUNT_CLAIM_TOLD, WRONG },
+	{ "agreed on twice", SHUNT_CLAIM_AGREED, SHUNT_CLAIM_AGREED, WRONG },
 	{ "refused twice", SHUNT_CLAIM_LEAVING, SHUNT_CLAIM_LEAVING, WRONG },
 };
 
