@@ -45,4 +45,6 @@ ip link set v0 up
 
 rdma link delete rxe0 && rdma link delete rxe1
 check "no device is named" row '^  warn  device +there is no RDMA device'
+# The tests that follow need them.
+check "the devices are back" eval 'rdma link add rxe0 type rxe netdev v0 && rdma link add rxe1 type rxe netdev v1'
 plan
