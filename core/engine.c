@@ -310,8 +310,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	shunt_own_fds_close(engine, stream->rx.proof.fd);
 	atomic_store(&stream->rx.proof.fd, -1);
 	shunt_own_fds_close(engine, stream->tx.fin_later.fd);
-	stream->tx.fin_later.fd = -1;
-	stream->tx.fin_later.due = false;
+	stream->tx.fin_later.fd = SHUNT_FIN_NOT_DUE;
 	stream->refusing = false;
 	shunt_traced_inherit(stream);
 	shunt_marks_forget(stream);

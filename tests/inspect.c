@@ -62,7 +62,7 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 	fprintf(file,
 		"%sstream %u: fd %d state %d peer_id %u link %p work %x queued %d watches %p\n",
 		prefix, stream->id, stream->fd, stream->state, stream->peer_id,
-		(void *)stream->link, stream->queue.work, stream->queue.queued,
+		(void *)stream->link, stream->queue.work, stream->queue.next != NULL,
 		(void *)stream->watches);
 	fprintf(file,
 		"%s  claim %d release %d retiring %d asked %d holds %u waiters %u parting %d\n",

@@ -181,7 +181,7 @@ static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 		return;
 	case SHUNT_WORK_FIN:
 		stream->tx.fin_later.wr = number;
-		if (stream->tx.fin_later.due)
+		if (shunt_tx_fin_is_due(&stream->tx))
 			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 		break;
 	case SHUNT_WORK_HANDBACK:

@@ -2,9 +2,18 @@
 #include "core/lane/lane_queue.h"
 #include "core/engine.h"
 
+/* Takes the first of a list out of it. Returns the rest. */
+static struct shunt_stream *take_out(struct shunt_stream *stream)
+{
+	struct shunt_stream *next = stream->queue.next;
+
+	stream->queue.next = NULL;
+	return next == stream ? NULL : next;
+}
+
 static void append(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	stream->queue.next = NULL;
+	stream->queue.next = stream;
 	if (lane->last)
 		lane->last->queue.next = stream;
 	else
@@ -17,8 +26,7 @@ void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, ui
 {
 	shunt_lock_take(&lane->queue_lock);
 	atomic_fetch_or(&stream->queue.work, work);
-	if (!stream->queue.queued && !atomic_load(&lane->failed)) {
-		stream->queue.queued = true;
+	if (!stream->queue.next && !atomic_load(&lane->failed)) {
 		append(lane, stream);
 	}
 	shunt_lock_leave(&lane->queue_lock);
@@ -28,9 +36,8 @@ void shunt_lane_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint3
 {
 	shunt_lock_take(&lane->queue_lock);
 	atomic_fetch_or(&stream->queue.work, work);
-	if (!stream->queue.queued && !atomic_load(&lane->failed)) {
-		stream->queue.queued = true;
-		stream->queue.next = lane->held;
+	if (!stream->queue.next && !atomic_load(&lane->failed)) {
+		stream->queue.next = lane->held ? lane->held : stream;
 		lane->held = stream;
 		atomic_fetch_add(&lane->holding, 1);
 	}
@@ -43,7 +50,7 @@ void shunt_lane_requeue(struct shunt_lane *lane)
 
 	shunt_lock_take(&lane->queue_lock);
 	for (stream = lane->held; stream; stream = next) {
-		next = stream->queue.next;
+		next = take_out(stream);
 		append(lane, stream);
 	}
 	lane->held = NULL;
@@ -58,10 +65,9 @@ struct shunt_stream *shunt_lane_dequeue(struct shunt_lane *lane, uint32_t *work)
 	shunt_lock_take(&lane->queue_lock);
 	stream = lane->first;
 	if (stream) {
-		lane->first = stream->queue.next;
+		lane->first = take_out(stream);
 		if (!lane->first)
 			lane->last = NULL;
-		stream->queue.queued = false;
 		atomic_fetch_sub(&lane->waiting, 1);
 		*work = atomic_exchange(&stream->queue.work, 0);
 	}
@@ -72,10 +78,10 @@ struct shunt_stream *shunt_lane_dequeue(struct shunt_lane *lane, uint32_t *work)
 void shunt_lane_abandon(struct shunt_lane *lane)
 {
 	shunt_lock_take(&lane->queue_lock);
-	for (; lane->first; lane->first = lane->first->queue.next)
-		lane->first->queue.queued = false;
-	for (; lane->held; lane->held = lane->held->queue.next)
-		lane->held->queue.queued = false;
+	while (lane->first)
+		lane->first = take_out(lane->first);
+	while (lane->held)
+		lane->held = take_out(lane->held);
 	lane->last = NULL;
 	atomic_store(&lane->waiting, 0);
 	atomic_store(&lane->holding, 0);

@@ -45,7 +45,7 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	    shunt_intake_on_link(&rx->intake) || atomic_load(&rx->boundary) != SHUNT_NEVER ||
 	    atomic_load(&rx->second) != SHUNT_NEVER ||
 	    atomic_load(&rx->proof.state) == SHUNT_EXPECTED || atomic_load(&rx->proof.fd) >= 0 ||
-	    tx->backlog.bytes || stream->tx.backlog.fd >= 0 || tx->fin_later.due || tx->pin ||
+	    tx->backlog.bytes || stream->tx.backlog.fd >= 0 || shunt_tx_fin_is_due(tx) || tx->pin ||
 	    atomic_load(&tx->pinned_wr) || stream->handing.fd >= 0 ||
 	    shunt_claim_is_pending(stream))
 		return BUSY;

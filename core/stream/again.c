@@ -132,7 +132,7 @@ int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stre
 
 	if (result)
 		return result;
-	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && !tx->fin_later.due && bytes)
+	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && !shunt_tx_fin_is_due(tx) && bytes)
 		return -ENODATA;
 	if (from < atomic_load(&tx->posted) && !settle(engine, stream->lane))
 		return -ENODATA;

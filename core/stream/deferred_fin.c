@@ -14,19 +14,10 @@ static void look_later(struct shunt_engine *engine)
 	shunt_loop_remind(&engine->loop, &engine->service->tasks.prove, shunt_now(engine) + LATER);
 }
 
-/* Our descriptor for the kernel's end. The program can still close its own. */
-static void take_copy(struct shunt_stream *stream, int fd)
-{
-	int copy = shunt_own_fds_copy(stream->engine, fd);
-
-	atomic_store(&stream->tx.fin_later.fd, copy < 0 ? -1 : copy);
-}
-
 static void leave(struct shunt_stream *stream)
 {
 	shunt_own_fds_close(stream->engine, stream->tx.fin_later.fd);
-	atomic_store(&stream->tx.fin_later.fd, -1);
-	atomic_store(&stream->tx.fin_later.due, false);
+	atomic_store(&stream->tx.fin_later.fd, SHUNT_FIN_NOT_DUE);
 }
 
 /* lane.lock held, or nobody posts any more, or there is no descriptor that a poster could end. */
@@ -41,26 +32,28 @@ static void end(struct shunt_stream *stream, int fd)
 bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 {
 	struct shunt_tx *tx = &stream->tx;
+	bool due = shunt_tx_fin_is_due(tx);
+	int copy;
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !stream->lane->retains)
 		return false;
 	if (atomic_load(&tx->fin_later.fd) >= 0)
 		return true;
 	/* Its bytes are the kernel's, or the end has been said before, or nobody wants to hear it. */
-	if (!atomic_load(&tx->fin_later.due) &&
+	if (!due &&
 	    ((!shunt_heading_on_link(&tx->heading) && !shunt_heading_unpassed(&tx->heading) &&
 	      !shunt_heading_halted(&tx->heading)) ||
 	     shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_RESET) ||
 	     shunt_stream_is_released(stream)))
 		return false;
-	take_copy(stream, fd);
-	if (tx->fin_later.fd < 0 && closing) {
-		if (atomic_load(&tx->fin_later.due))	/* it has been promised, and another process may keep the socket open */
+	copy = shunt_own_fds_copy(stream->engine, fd);	/* the program can still close its own */
+	if (copy < 0 && closing) {
+		if (due)	/* it has been promised, and another process may keep the socket open */
 			end(stream, fd);
 		return false;
 	}
-	atomic_store(&tx->fin_later.due, true);
-	if (tx->fin_later.fd < 0)
+	atomic_store(&tx->fin_later.fd, copy < 0 ? SHUNT_FIN_NO_FD : copy);
+	if (copy < 0)
 		look_later(stream->engine);
 	return true;
 }
@@ -68,14 +61,17 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 void shunt_deferred_fin_again(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	int copy;
 
 	shunt_lock_take(&tx->lock);
-	if (atomic_load(&tx->fin_later.due) && tx->fin_later.fd < 0 && stream->fd >= 0) {
-		take_copy(stream, stream->fd);
-		if (tx->fin_later.fd < 0)
+	if (atomic_load(&tx->fin_later.fd) == SHUNT_FIN_NO_FD && stream->fd >= 0) {
+		copy = shunt_own_fds_copy(stream->engine, stream->fd);
+		if (copy < 0) {
 			look_later(stream->engine);
-		else
+		} else {
+			atomic_store(&tx->fin_later.fd, copy);
 			shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
+		}
 	}
 	shunt_lock_leave(&tx->lock);
 }
@@ -84,7 +80,7 @@ bool shunt_deferred_fin_look(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (__builtin_expect(!atomic_load(&tx->fin_later.due), 1))
+	if (__builtin_expect(!shunt_tx_fin_is_due(tx), 1))
 		return false;
 	if (tx->fin_later.fd < 0 || tx->backlog.bytes || !tx->fin_later.wr ||
 	    atomic_load(&stream->lane->retired) < tx->fin_later.wr)
@@ -99,7 +95,7 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 	int fd;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (!atomic_load(&tx->fin_later.due)) {
+	if (!shunt_tx_fin_is_due(tx)) {
 		if (tx->backlog.bytes && stream->fd >= 0)
 			shunt_tcp_backlog_await(stream->engine, stream);
 		return;
@@ -109,7 +105,7 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 		return;
 	}
 	tx->backlog.fin = true;
-	fd = tx->backlog.fd < 0 ? atomic_exchange(&tx->fin_later.fd, -1) : -1;
+	fd = tx->backlog.fd < 0 ? atomic_exchange(&tx->fin_later.fd, SHUNT_FIN_NO_FD) : -1;
 	leave(stream);
 	shunt_tcp_backlog_await_on(stream->engine, stream, fd);
 }

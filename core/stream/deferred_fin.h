@@ -21,7 +21,7 @@ void shunt_deferred_fin_again(struct shunt_stream *stream);
 bool shunt_deferred_fin_look(struct shunt_stream *stream);
 /* The link brings nothing more: what TCP has to carry instead, then the end. Both locks held. */
 void shunt_deferred_fin_resume(struct shunt_stream *stream);
-/* The kernel's socket, which the program may have closed; -1: it is gone. tx.lock held. */
+/* The kernel's socket, which the program may have closed; less than 0: it is gone. tx.lock held. */
 static inline int shunt_deferred_fin_fd(const struct shunt_stream *stream)
 {
 	return stream->fd >= 0 ? stream->fd : stream->tx.fin_later.fd;
@@ -30,7 +30,7 @@ static inline int shunt_deferred_fin_fd(const struct shunt_stream *stream)
 /* TCP's backlog has been written, for which the end had to wait, too. tx.lock held. */
 static inline void shunt_deferred_fin_written(struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->tx.fin_later.due))
+	if (shunt_tx_fin_is_due(&stream->tx))
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
 }
 

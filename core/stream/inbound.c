@@ -267,7 +267,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		if (!stream->link->initiator &&
 		    atomic_load(&stream->claim.state) == SHUNT_CLAIM_LEAVING)
 			return "a release behind a refusal";	/* who refuses was never there */
-		if (__builtin_expect(stream->tx.fin_later.due, 0)) {	/* it may not have to wait any more */
+		if (__builtin_expect(shunt_tx_fin_is_due(&stream->tx), 0)) {	/* it may not have to wait any more */
 			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
 			shunt_roster_kick(engine, stream->lane);
 		}

@@ -164,7 +164,7 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 
 void shunt_loss_closed(struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->tx.fin_later.due) && is_ours_lost(stream))
+	if (shunt_tx_fin_is_due(&stream->tx) && is_ours_lost(stream))
 		shunt_streams_reset_tcp(stream->engine, shunt_deferred_fin_fd(stream));
 	shunt_deferred_fin_resume(stream);
 }

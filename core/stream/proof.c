@@ -450,8 +450,7 @@ static int find_waiting(struct shunt_stream *stream, void *arg)
 {
 	struct waiting *found = arg;
 
-	if (!is_our_turn(stream) &&
-	    !(atomic_load(&stream->tx.fin_later.due) && atomic_load(&stream->tx.fin_later.fd) < 0))
+	if (!is_our_turn(stream) && atomic_load(&stream->tx.fin_later.fd) != SHUNT_FIN_NO_FD)
 		return 0;
 	stream->holds++;
 	found->streams[found->count++] = stream;

@@ -335,7 +335,7 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 		shunt_lock_leave(&stream->lane->lock);
 		shunt_lane_kick(stream->lane);
 	}
-	if (!result && tx->fin_later.due)
+	if (!result && shunt_tx_fin_is_due(tx))
 		shunt_deferred_fin_resume(stream);
 	else if (tx->backlog.bytes && stream->fd >= 0 &&
 		 shunt_tcp_backlog_write(engine, stream->fd, stream) == -EAGAIN)

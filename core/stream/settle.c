@@ -10,10 +10,9 @@ void shunt_settle_later(struct shunt_engine *engine, struct shunt_stream *stream
 	struct shunt_group *group = &engine->group;
 
 	shunt_assert_held(&engine->group.lock);
-	if (stream->settling)
+	if (stream->next_settle)
 		return;
-	stream->settling = true;
-	stream->next_settle = group->settle;
+	stream->next_settle = group->settle ? group->settle : stream;
 	group->settle = stream;
 	atomic_store_explicit(&group->after_due, true, memory_order_relaxed);
 }
@@ -39,8 +38,8 @@ void shunt_settle_all(struct shunt_engine *engine)
 		lane = shunt_roster_next(group, lane, &stalled);
 		stream = lane ? NULL : group->settle;	/* its locks come before a lane's */
 		if (stream) {
-			group->settle = stream->next_settle;
-			stream->settling = false;
+			group->settle = stream->next_settle == stream ? NULL : stream->next_settle;
+			stream->next_settle = NULL;
 		}
 		if (!lane && !stream)
 			atomic_store_explicit(&group->after_due, false, memory_order_relaxed);

@@ -197,10 +197,11 @@ struct shunt_backlog {
 	struct linger linger;
 };
 
+enum { SHUNT_FIN_NOT_DUE = -1, SHUNT_FIN_NO_FD = -2 /* there was no descriptor yet */ };
+
 /* The kernel's end, which waits until FIN has arrived: deferred_fin.h. tx.lock. */
 struct shunt_deferred_fin {
-	_Atomic bool due;
-	_Atomic int fd;		/* the end is said on this; -1: there was no descriptor yet */
+	_Atomic int fd;		/* the end is said on this, or one of these two */
 	uint64_t wr;		/* lane.lock: number of the WR that is FIN; 0: not posted */
 };
 
@@ -337,8 +338,7 @@ struct shunt_rx {	/* rx.lock, except P */
 struct shunt_queue {
 	_Atomic uint32_t work;	/* enum shunt_work */
 	uint64_t chain;		/* lane.lock: number of the chain that has its last WR */
-	bool queued;		/* lane.queue_lock */
-	struct shunt_stream *next;	/* lane.queue_lock */
+	struct shunt_stream *next;	/* lane.queue_lock; the last names itself; NULL: it is not queued */
 };
 
 /* Other processes that hold it, since a fork: fork_slots.h. */
@@ -413,8 +413,7 @@ struct shunt_stream {
 	/* group.lock */
 	_Alignas(64) struct shunt_watch *watches;	/* epoll registrations */
 	struct shunt_sleep_on *sleepers;	/* threads that sleep until it is ready */
-	struct shunt_stream *next_settle;
-	bool settling;		/* in group.settle */
+	struct shunt_stream *next_settle;	/* in group.settle, whose last names itself; NULL: it is not there */
 
 	/* registry (engine.streams_lock) */
 	_Atomic int fd;		/* one number that names it; -1 once closed */
@@ -448,6 +447,12 @@ struct shunt_stream {
 };
 
 /* --- what is true of a stream right now, without asking the kernel; any thread --- */
+
+/* The kernel's end is to be said later. */
+static inline bool shunt_tx_fin_is_due(const struct shunt_tx *tx)
+{
+	return atomic_load(&tx->fin_later.fd) != SHUNT_FIN_NOT_DUE;
+}
 
 /* The peer has closed it. */
 static inline bool shunt_stream_is_released(const struct shunt_stream *stream)

@@ -68,8 +68,7 @@ void shunt_streams_unlink(struct shunt_stream *stream)
 	set(&tx->upgrade_at, 0);
 	set(&tx->handback_at, 0);	/* of another stream that had this memory: a failover asks what came before it */
 	tx->backlog.fin = false;
-	set(&tx->fin_later.due, false);
-	set(&tx->fin_later.fd, -1);
+	set(&tx->fin_later.fd, SHUNT_FIN_NOT_DUE);
 	tx->fin_later.wr = 0;
 	set(&tx->pin, NULL);
 	set(&tx->pinned_wr, 0);
