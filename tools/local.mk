@@ -73,4 +73,4 @@ if HAVE_NCURSES
 tools_shunt_view_CPPFLAGS += -DSHUNT_NCURSES
 endif
 EXTRA_DIST += \
-	.ci/run tools/quickstart tools/check tools/package tools/cross tools/matrix tools/release tools/newcomer tools/rooms tools/rooms.exceptions tools/locks tools/build.sh tools/format.py .clang-format tools/cppcheck.cfg tools/cppcheck.supp
+	.ci/run tools/quickstart tools/check tools/package tools/cross tools/matrix tools/release tools/newcomer tools/rooms tools/rooms.exceptions tools/states tools/locks tools/build.sh tools/format.py .clang-format tools/cppcheck.cfg tools/cppcheck.supp

@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# tools/states counts words and flags of a structure, and refuses more than it is told.
+set -eu
+
+states=${top_srcdir:?}/tools/states
+command -v python3 >/dev/null || { echo "there is no python3"; exit 77; }
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. "$top_srcdir/tests/lib.sh"
+
+cat >"$work/planted.h" <<'END'
+#include <stdbool.h>
+struct shunt_lock { int word, rank; };
+struct shunt_inner { bool one, two; char text[4][8]; };
+struct shunt_outer {
+	struct shunt_lock lock;
+	_Alignas(64) _Atomic bool flag;
+	bool *pointer;
+	struct shunt_inner inner, *other;
+	void (*called)(int first, bool second);
+	unsigned int bits : 3;
+};
+END
+count() { # STATUS OPTION…
+	expect "$1" "$states" --header "$work/planted.h" "${@:2}" shunt_outer
+}
+
+count 0 --json
+has "$out" '^{"structure": "shunt_outer", "words": 9, "flags": 3}$'
+count 0 --list
+has "$out" '^inner\.two \(flag\)$'
+has "$out" '^called$'
+count 0 --words 9 --flags 3
+count 1 --words 8
+count 1 --flags 2
+expect 2 "$states" --header "$work/planted.h" shunt_nothing
+expect 2 "$states" --header "$work/nowhere.h"
+expect 2 "$states" --wrong
+expect 0 "$states" --help
+finish
