@@ -65,7 +65,7 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 		(void *)stream->link, stream->queue.work, stream->queue.next != NULL,
 		(void *)stream->watches);
 	fprintf(file,
-		"%s  claim %d release %d retiring %d asked %d holds %u waiters %u parting %d\n",
+		"%s  claim %u release %d retiring %d asked %d holds %u waiters %u parting %d\n",
 		prefix, stream->claim.state, stream->release,
 		stream->handing.retiring, stream->handing.asked, stream->holds, stream->waiters,
 		stream->parting);

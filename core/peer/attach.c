@@ -110,7 +110,6 @@ void shunt_attach_allow(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_assert_service_thread(engine);
 	shunt_assert_held(&engine->seats_lock);
 	shunt_lock_take(&stream->tx.lock);
-	shunt_claim_turn(stream, SHUNT_CLAIM_AGREED);
 	shunt_proof_say(stream);
 	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
 	    atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED) {

@@ -240,6 +240,7 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 	shunt_mock_asked(stream, message->accept.tcp);
 	answer.tcp = shunt_mock_wants_tcp(stream);
 	shunt_claim_end(stream);
+	shunt_claim_turn(stream, SHUNT_CLAIM_AGREED);
 	shunt_attach_allow(engine, stream);
 	shunt_link_send(link, &answer, NULL, 0);
 	shunt_decision_linked(stream);

@@ -60,9 +60,8 @@ static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 {
 	enum shunt_claim_state before = stream->claim.state;
 
-	if (before == SHUNT_CLAIM_LEAVING)
+	if (!shunt_claim_try(stream, SHUNT_CLAIM_LEAVING))
 		return false;
-	shunt_claim_turn(stream, SHUNT_CLAIM_LEAVING);
 	if (!shunt_stream_is_released(stream) && shunt_attach_revert(link->engine, stream))
 		return true;
 	shunt_claim_turn(stream, before);
@@ -93,6 +92,7 @@ void shunt_claim_refused(struct shunt_link *link, struct shunt_stream *stream, u
 	} else if (reverts(link, stream)) {
 		await_settled(link, stream);
 	} else {
-		shunt_link_distrust(link, "a REFUSE after a switch, a release or another REFUSE");
+		shunt_link_distrust(
+			link, "a REFUSE after a CONFIRM, a switch, a release or another REFUSE");
 	}
 }

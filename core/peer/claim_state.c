@@ -16,10 +16,11 @@ static bool may_follow(uint32_t from, uint32_t to)
 {
 	switch (from) {
 	case SHUNT_CLAIM_UNDER_WAY:
-	case SHUNT_CLAIM_AGREED:
 		return to == SHUNT_UNCLAIMED || to == SHUNT_CLAIM_LEAVING;
+	case SHUNT_CLAIM_AGREED:
+		return to == SHUNT_UNCLAIMED;
 	case SHUNT_CLAIM_LEAVING:
-		return to != SHUNT_CLAIM_LEAVING;
+		return to != SHUNT_CLAIM_LEAVING && to != SHUNT_CLAIM_AGREED;
 	default:
 		return true;
 	}
@@ -33,6 +34,13 @@ uint32_t shunt_claim_after(uint32_t from, uint32_t to)
 void shunt_claim_turn(struct shunt_stream *stream, enum shunt_claim_state to)
 {
 	shunt_machine_turn(&stream->claim.state, shunt_claim_after, to, "core/peer/claim_state.h");
+}
+
+bool shunt_claim_try(struct shunt_stream *stream, enum shunt_claim_state to)
+{
+	uint32_t before;
+
+	return shunt_machine_try(&stream->claim.state, shunt_claim_after, to, &before);
 }
 
 bool shunt_claim_is_pending(const struct shunt_stream *stream)

@@ -25,10 +25,12 @@ struct shunt_refused {		/* an address that is not asked again for a while */
 /* As shunt_machine_after, of core/base/machine.h: the event is the state that is to follow. */
 uint32_t shunt_claim_after(uint32_t from, uint32_t to);
 /*
- * Turns stream->claim.state, and is its only writer while the stream lives. A turn that cannot come changes nothing;
+ * Turns stream->claim.state, as nobody else does while the stream lives. A turn that cannot come changes nothing;
  * builds that check locks (core/base/lock_check.h) abort.
  */
 void shunt_claim_turn(struct shunt_stream *stream, enum shunt_claim_state to);
+/* The same for a turn that depends on what the peer says. False: it cannot come, and nothing has changed. */
+bool shunt_claim_try(struct shunt_stream *stream, enum shunt_claim_state to);
 /* From the claim to its end: nobody else may claim it. */
 bool shunt_claim_is_pending(const struct shunt_stream *stream);
 /* It is under way, and the stream held, until shunt_claim_end() or shunt_claim_stays(). */

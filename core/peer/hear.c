@@ -41,6 +41,16 @@ static void on_mock(struct shunt_link *link, struct shunt_stream *stream, uint32
 		shunt_mock_asked(stream, tcp);
 }
 
+static void on_confirm(struct shunt_link *link, struct shunt_stream *stream, uint32_t tcp)
+{
+	if (link->initiator || !shunt_claim_try(stream, SHUNT_CLAIM_AGREED)) {
+		shunt_link_distrust(link, "a confirmation out of turn");
+		return;
+	}
+	on_mock(link, stream, tcp);
+	shunt_attach_allow(link->engine, stream);
+}
+
 static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
 {
 	if (!stream->peer_id && !answers_claim(message)) {
@@ -52,8 +62,7 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 		shunt_claim_accepted(link, stream, message);
 		break;
 	case SHUNT_MSG_CONFIRM:
-		on_mock(link, stream, message->tcp);
-		shunt_attach_allow(link->engine, stream);
+		on_confirm(link, stream, message->tcp);
 		break;
 	case SHUNT_MSG_REFUSE:
 		shunt_claim_refused(link, stream, message->sent, message->why);

@@ -187,6 +187,19 @@ void nothing_is_said_before_the_acceptance(void **state)
 	}
 }
 
+/* The initiator says it, and once: here it has. */
+void a_confirmation_comes_once(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	for (int by = 0; by < 2; by++) {
+		make_bed(&config, 1);
+		assert_distrusted(by, (struct shunt_message) { .type = SHUNT_MSG_CONFIRM,
+							       .stream = stream_of(&bed.pair[0].side[by])->id });
+	}
+}
+
 /* The acceptor has just given it a seat. */
 static struct pair granted(void)
 {

@@ -218,7 +218,7 @@ static int stream_left(struct shunt_stream *stream, void *arg)
 	(void)arg;
 	if (stream->fd == sim_world.listener_fd[0] || stream->fd == sim_world.listener_fd[1])
 		return 0;
-	sim_fail("a stream is left: fd %d state %d holds %u link %p release %d claimed %d",
+	sim_fail("a stream is left: fd %d state %d holds %u link %p release %d claimed %u",
 		 stream->fd, stream_state(stream), stream->holds, (void *)stream_link(stream),
 		 stream->release, stream->claim.state);
 }
