@@ -9,7 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#define OPEN_MEMORY (2ULL << 30) /* bytes of an open server's buffers */
+#define OPEN_MEMORY (2ULL << 30) /* bytes of an open server's buffers, where caches are not larger */
 #define TURN (16 << 20) /* bytes of replies before the others' turn */
 
 void perf_server_watch(struct perf_server *server, int op, int fd, uint32_t events, void *of)
@@ -51,6 +51,14 @@ static void say_hello(struct perf_server_conn *conn)
 		perf_server_give_up(conn, PERF_END_PEER, "send: %m");
 }
 
+/* Room for one client whose buffers are cold, however large the caches are, and for others. */
+static uint64_t most_memory(void)
+{
+	uint64_t cold = 4ULL * perf_buffers_fresh();
+
+	return cold > OPEN_MEMORY ? cold : OPEN_MEMORY;
+}
+
 static bool is_welcome(struct perf_server_conn *conn)
 {
 	struct perf_greeting *greeting = &conn->greeting;
@@ -67,9 +75,10 @@ static bool is_welcome(struct perf_server_conn *conn)
 	}
 	conn->memory = perf_talk_memory(greeting);
 	conn->server->memory += conn->memory;
-	if (conn->server->open && conn->server->memory > OPEN_MEMORY) {
+	if (conn->server->open && conn->server->memory > most_memory()) {
 		perf_server_give_up(conn, PERF_END_PEER,
-				    "the buffers of all would be larger than 2 GiB");
+				    "the buffers of all would be larger than %llu MiB",
+				    (unsigned long long)most_memory() >> 20);
 		return false;
 	}
 	return true;
