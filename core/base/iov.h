@@ -11,12 +11,13 @@
 
 #define SHUNT_IOV_BATCH 64	/* buffers of one system call at most */
 
+/* `skip` and `left` apart: what changes both must not become one wide load of what was just stored in two. */
 struct shunt_iov {
 	const struct iovec *iov;
-	int iovcnt;
 	size_t skip;		/* bytes of iov[0] that are behind us */
-	size_t left;		/* bytes in all */
+	int iovcnt;
 	bool cut;		/* the kernel was asked for less, and that much was there */
+	size_t left;		/* bytes in all */
 };
 
 /* `bytes` are behind us now; also passes empty buffers. */
@@ -31,14 +32,20 @@ static inline void shunt_iov_advance(struct shunt_iov *to, size_t bytes)
 	}
 }
 
-static inline struct shunt_iov shunt_iov_of(const struct iovec *iov, int iovcnt)
+/* In place: a structure that is returned is copied, with the same wide loads. */
+static inline void shunt_iov_begin(struct shunt_iov *all, const struct iovec *iov, int iovcnt)
 {
-	struct shunt_iov all = { .iov = iov, .iovcnt = iovcnt };
+	size_t left = 0;
 
 	for (int i = 0; i < iovcnt; i++)
-		all.left += iov[i].iov_len;
-	shunt_iov_advance(&all, 0);
-	return all;
+		left += iov[i].iov_len;
+	for (; iovcnt && !iov->iov_len; iov++)
+		iovcnt--;
+	all->iov = iov;
+	all->skip = 0;
+	all->iovcnt = iovcnt;
+	all->cut = false;
+	all->left = left;
 }
 
 /* The rest of the first buffer, at most `most` bytes of it: it is behind us now. False: there is none. Empty ones were passed. */

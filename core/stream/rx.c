@@ -358,9 +358,10 @@ static ssize_t kernel_receive(struct shunt_engine *engine, int fd, const struct 
 ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			  const struct iovec *iov, int iovcnt, int flags)
 {
-	struct shunt_iov to = shunt_iov_of(iov, iovcnt);
+	struct shunt_iov to;
 	ssize_t got;
 
+	shunt_iov_begin(&to, iov, iovcnt);
 	if (shunt_stream_use_is_news(stream))
 		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&

@@ -438,12 +438,14 @@ static ssize_t send_nothing(struct shunt_engine *engine, int fd, struct shunt_st
 ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			  const struct iovec *iov, int iovcnt, int flags)
 {
-	struct shunt_iov from = shunt_iov_of(iov, iovcnt);
-	size_t bytes = from.left;
+	struct shunt_iov from;
+	size_t bytes;
 	enum shunt_traced follows = SHUNT_TRACED_NOT;
 	uint8_t traces;
 	ssize_t taken;
 
+	shunt_iov_begin(&from, iov, iovcnt);
+	bytes = from.left;
 	if (shunt_stream_use_is_news(stream))
 		shunt_offer_used(engine, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
