@@ -26,9 +26,8 @@ void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, ui
 {
 	shunt_lock_take(&lane->queue_lock);
 	atomic_fetch_or(&stream->queue.work, work);
-	if (!stream->queue.next && !atomic_load(&lane->failed)) {
+	if (!stream->queue.next && !atomic_load(&lane->failed))
 		append(lane, stream);
-	}
 	shunt_lock_leave(&lane->queue_lock);
 }
 

@@ -7,8 +7,9 @@
  *	the program's reading   TCP ─── passes what opened it ──▶ ring ─── passes what closed it ──▶ TCP
  *
  * The reader is behind the messages by what it has not read: rx.boundary is where it passes next, rx.second the place
- * after that. All facts are one word, and shunt_intake_turn() is its only writer: OPENS and CLOSES under group.lock, the
- * other events under rx.lock. tests/unit/intake_test.c has the table of states and events.
+ * after that. All facts are one word, and shunt_intake_turn() is its only writer: OPENS and CLOSES under group.lock,
+ * BEGINS while nothing of a link can come, the other events under rx.lock. tests/unit/intake_test.c has the table of
+ * states and events.
  */
 #ifndef SHUNT_CORE_STREAM_INTAKE_H
 #define SHUNT_CORE_STREAM_INTAKE_H
