@@ -39,7 +39,7 @@ static bool was_refused(struct shunt_service *service)
 static void set_asleep(struct shunt_group *group, bool asleep)
 {
 	shunt_lock_take(&group->lock);
-	group->service_asleep = asleep;
+	group->polled.service_asleep = asleep;
 	shunt_lock_leave(&group->lock);
 }
 
@@ -80,7 +80,7 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	shunt_group_rest(engine, &rest);
 	atomic_store(&service->resting, false);
 	shunt_lock_take(&group->lock);
-	group->service_asleep = false;
+	group->polled.service_asleep = false;
 	shunt_gap_woke(engine);
 	shunt_lock_leave(&group->lock);
 	shunt_group_poll_fully(engine);

@@ -137,7 +137,7 @@ struct shunt_engine {
 	_Atomic bool pin_from_chosen;	/* set by the service thread */
 	struct shunt_trace_book *_Atomic book;	/* NULL: nothing has been followed */
 	struct shunt_fault fault;	/* large, and cold while there is no rule */
-	/* ns: all that was there then has been polled; while group.metered. group.lock */
+	/* ns: all that was there then has been polled; while polled.metered. group.lock */
 	uint64_t emptied_at;
 	shunt_slow_log slow;	/* what `shunt log` shows */
 };

@@ -97,11 +97,11 @@ struct shunt_lane {
 	uint32_t rq_depth;
 	struct shunt_imm_queue *imm; /* NULL: the device has WRITE_WITH_IMM (core/device/imm.c) */
 	uint32_t seats;		/* streams that it carries */
-	bool repost_due;	/* in group.repost_lanes */
+	bool repost_due;	/* in polled.repost_lanes */
 	bool metered; /* link.arrivals has a say in data messages */
 	_Atomic bool lane_due;		/* a LANE message is to be sent */
 	_Atomic uint64_t lane_value;
-	bool kicked;			/* in group.kick_lanes */
+	bool kicked;			/* in polled.kick_lanes */
 	struct shunt_lane *next_kick, *next_repost;
 	struct shunt_lane *next_in_group;
 	struct shunt_slow slow;		/* service thread */

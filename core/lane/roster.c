@@ -36,7 +36,7 @@ void shunt_roster_remove(struct shunt_engine *engine, struct shunt_lane *lane)
 			break;
 		}
 	}
-	for (struct shunt_lane **p = &group->kick_lanes; *p; p = &(*p)->next_kick) {
+	for (struct shunt_lane **p = &group->polled.kick_lanes; *p; p = &(*p)->next_kick) {
 		if (*p == lane) {
 			*p = lane->next_kick;
 			break;
@@ -105,8 +105,8 @@ void shunt_roster_repost(struct shunt_engine *engine, struct shunt_lane *lane)
 	if (lane->repost_due)
 		return;
 	lane->repost_due = true;
-	lane->next_repost = group->repost_lanes;
-	group->repost_lanes = lane;
+	lane->next_repost = group->polled.repost_lanes;
+	group->polled.repost_lanes = lane;
 }
 
 void shunt_roster_post(struct shunt_engine *engine)
@@ -115,8 +115,8 @@ void shunt_roster_post(struct shunt_engine *engine)
 	struct shunt_lane *lane;
 
 	shunt_assert_held(&engine->group.lock);
-	while ((lane = group->repost_lanes) != NULL) {
-		group->repost_lanes = lane->next_repost;
+	while ((lane = group->polled.repost_lanes) != NULL) {
+		group->polled.repost_lanes = lane->next_repost;
 		lane->repost_due = false;
 		shunt_lane_repost(lane);
 	}
@@ -130,8 +130,8 @@ void shunt_roster_kick(struct shunt_engine *engine, struct shunt_lane *lane)
 	if (lane->kicked)
 		return;
 	lane->kicked = true;
-	lane->next_kick = group->kick_lanes;
-	group->kick_lanes = lane;
+	lane->next_kick = group->polled.kick_lanes;
+	group->polled.kick_lanes = lane;
 	atomic_store_explicit(&group->after_due, true, memory_order_relaxed);
 }
 
@@ -149,8 +149,8 @@ SHUNT_NO_LOCK_ANALYSIS struct shunt_lane *shunt_roster_next(struct shunt_group *
 		if (atomic_load(&served->dirty) && shunt_lock_try(&served->lock))
 			return served;
 	}
-	while ((lane = group->kick_lanes) != NULL) {
-		group->kick_lanes = lane->next_kick;
+	while ((lane = group->polled.kick_lanes) != NULL) {
+		group->polled.kick_lanes = lane->next_kick;
 		lane->kicked = false;
 		atomic_store(&lane->dirty, true);
 		if (shunt_lock_try(&lane->lock))

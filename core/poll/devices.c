@@ -24,15 +24,18 @@ static bool is_of(const struct ibv_cq *cq, const struct shunt_device *device)
 
 static void destroy_cqs(struct shunt_group *group, struct shunt_device *device)
 {
-	uint32_t kept = 0;
+	struct shunt_cqs kept = { .count = 0 };
 
-	for (uint32_t i = 0; i < group->cq_count; i++) {
-		if (is_of(group->cqs[i], device))
-			device->verbs->destroy_cq(group->cqs[i]);
-		else
-			group->cqs[kept++] = group->cqs[i];
+	for (uint32_t i = 0; i < group->cqs.count; i++) {
+		if (is_of(group->cqs.of[i], device)) {
+			device->verbs->destroy_cq(group->cqs.of[i]);
+			continue;
+		}
+		kept.of[kept.count] = group->cqs.of[i];
+		kept.lanes[kept.count++] = group->cqs.lanes[i];
 	}
-	group->cq_count = kept;
+	group->cqs = kept;
+	group->polled.turn = 0;
 }
 
 /* All of a device are on one channel. group.lock held. */
@@ -40,13 +43,13 @@ static bool add_cq(struct shunt_group *group, struct shunt_device *device)
 {
 	struct ibv_cq *cq;
 
-	if (group->cq_count == SHUNT_CQS_MAX)
+	if (group->cqs.count == SHUNT_CQS_MAX)
 		return false;
 	cq = device->verbs->create_cq(device->context, entries_of(device), device, device->channel, 0);
 	if (!cq)
 		return false;
-	group->cq_lanes[group->cq_count] = 0;
-	group->cqs[group->cq_count++] = cq;
+	group->cqs.lanes[group->cqs.count] = 0;
+	group->cqs.of[group->cqs.count++] = cq;
 	return true;
 }
 
@@ -248,8 +251,11 @@ void shunt_devices_close(struct shunt_engine *engine)
 		destroy_cqs(group, device);
 		device->kind->free_channel(device);
 		device->kind->close(device);
-		device->open = false;
+		*device = (struct shunt_device) { .closed_until = device->closed_until };
 	}
+	group->cqs = (struct shunt_cqs) { .count = 0 };
+	group->polled = (struct shunt_polled) { .turn = 0 };
+	group->bell = 0;
 }
 
 void shunt_devices_abandon(struct shunt_engine *engine)
@@ -273,21 +279,22 @@ struct ibv_cq *shunt_devices_cq(struct shunt_engine *engine, struct shunt_device
 	uint32_t least = UINT32_MAX;
 	bool full;
 
-	for (uint32_t i = 0; i < group->cq_count; i++)
-		if (is_of(group->cqs[i], device) && (least == UINT32_MAX || group->cq_lanes[i] < group->cq_lanes[least]))
+	for (uint32_t i = 0; i < group->cqs.count; i++)
+		if (is_of(group->cqs.of[i], device) &&
+		    (least == UINT32_MAX || group->cqs.lanes[i] < group->cqs.lanes[least]))
 			least = i;
-	if (least != UINT32_MAX && group->cq_lanes[least] < device->cq_room)
-		return group->cqs[least];
+	if (least != UINT32_MAX && group->cqs.lanes[least] < device->cq_room)
+		return group->cqs.of[least];
 	shunt_lock_take(&group->lock);
-	least = group->cq_count;
+	least = group->cqs.count;
 	full = !add_cq(group, device);
 	shunt_lock_leave(&group->lock);
-	return full ? NULL : group->cqs[least];
+	return full ? NULL : group->cqs.of[least];
 }
 
 void shunt_devices_count(struct shunt_group *group, const struct ibv_cq *cq, int change)
 {
-	for (uint32_t i = 0; i < group->cq_count; i++)
-		if (group->cqs[i] == cq)
-			group->cq_lanes[i] += change;
+	for (uint32_t i = 0; i < group->cqs.count; i++)
+		if (group->cqs.of[i] == cq)
+			group->cqs.lanes[i] += change;
 }

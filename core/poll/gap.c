@@ -12,7 +12,7 @@ static uint64_t warn_ns(const struct shunt_engine *engine)
 /* A sleeping thread would have been woken, and `exit` waits by itself (await.c). */
 static bool is_watched(const struct shunt_engine *engine)
 {
-	return engine->group.leader || engine->group.service_asleep || engine->finished;
+	return engine->group.leader || engine->group.polled.service_asleep || engine->finished;
 }
 
 uint64_t shunt_gap_begin(struct shunt_engine *engine, uint64_t now)
@@ -50,7 +50,7 @@ void shunt_gap_end(struct shunt_engine *engine, uint64_t now)
 {
 	engine->group.gap = (struct shunt_gap){ .polls = engine->group.polls,
 						.at = now,
-						.none_at = engine->group.more ? 0 : now };
+						.none_at = engine->group.polled.more ? 0 : now };
 }
 
 void shunt_gap_woke(struct shunt_engine *engine)

@@ -23,9 +23,9 @@ static inline __attribute__((always_inline)) int poll_cqs(struct shunt_engine *e
 	uint32_t emptied = 0;	/* CQs in a row */
 	int total = 0;
 
-	while (emptied < group->cq_count && total < limit) {
+	while (emptied < group->cqs.count && total < limit) {
 		int room = limit - total < batch ? limit - total : batch;
-		struct ibv_cq *cq = group->cqs[group->cq_turn];
+		struct ibv_cq *cq = group->cqs.of[group->polled.turn];
 		int n = ibv_poll_cq(cq, room, wc);
 
 		for (int i = 0; i < n; i++)
@@ -35,10 +35,10 @@ static inline __attribute__((always_inline)) int poll_cqs(struct shunt_engine *e
 		if (late && shunt_gap_found(engine, wc, n, late))
 			late = 0;
 		emptied = n < room ? emptied + 1 : 0;
-		if (++group->cq_turn >= group->cq_count)
-			group->cq_turn = 0;
+		if (++group->polled.turn >= group->cqs.count)
+			group->polled.turn = 0;
 	}
-	group->more = emptied < group->cq_count;
+	group->polled.more = emptied < group->cqs.count;
 	return total;
 }
 
@@ -47,8 +47,8 @@ static bool rearm(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
 
-	atomic_store(&group->rearm, false);
-	if (!group->leader && !group->service_asleep)
+	atomic_store(&group->polled.rearm, false);
+	if (!group->leader && !group->polled.service_asleep)
 		return false;
 	shunt_group_arm(engine);
 	return true;
@@ -61,7 +61,7 @@ static void wake_who_is_armed(struct shunt_engine *engine)
 
 	if (group->leader)
 		shunt_sleeper_kick(engine, group->leader);
-	if (group->service_asleep)
+	if (group->polled.service_asleep)
 		shunt_loop_wake(&engine->loop);
 }
 
@@ -81,14 +81,14 @@ static int poll_timed(struct shunt_engine *engine, int limit, uint64_t now)
 static __attribute__((noinline)) int poll_and_tell(struct shunt_engine *engine, int limit)
 {
 	struct shunt_group *group = &engine->group;
-	bool rearmed = atomic_load(&group->rearm) && rearm(engine);
+	bool rearmed = atomic_load(&group->polled.rearm) && rearm(engine);
 	bool timed = shunt_gap_is_timed(engine);
-	uint64_t begun = group->metered || timed ? engine->sys->now() : 0;
+	uint64_t begun = group->polled.metered || timed ? engine->sys->now() : 0;
 	int total = timed ? poll_timed(engine, limit, begun) : poll_cqs(engine, limit, 0);
 
-	if (begun && !group->more)
+	if (begun && !group->polled.more)
 		engine->emptied_at = begun;
-	if (rearmed && group->more)
+	if (rearmed && group->polled.more)
 		wake_who_is_armed(engine);
 	return total;
 }
@@ -102,10 +102,9 @@ static int poll_some(struct shunt_engine *engine, int limit)
 		return 0;
 	group->polls++;
 	shunt_thread.polls++;	/* the thread's next send looks at it (tx.c) */
-	if (__builtin_expect(
-		    atomic_load_explicit(&group->rearm, memory_order_relaxed) || group->metered ||
-			    shunt_gap_is_timed(engine),
-		    0))
+	if (__builtin_expect(atomic_load_explicit(&group->polled.rearm, memory_order_relaxed) ||
+				     group->polled.metered || shunt_gap_is_timed(engine),
+			     0))
 		total = poll_and_tell(engine, limit);
 	else
 		total = poll_cqs(engine, limit, 0);
@@ -114,7 +113,7 @@ static int poll_some(struct shunt_engine *engine, int limit)
 		return 0;
 	}
 	group->completions += total;
-	if (__builtin_expect(group->repost_lanes != NULL, 0))
+	if (__builtin_expect(group->polled.repost_lanes != NULL, 0))
 		group->hooks->repost(engine);
 	return total;
 }
@@ -163,10 +162,10 @@ void shunt_group_arm(struct shunt_engine *engine)
 	shunt_assert_held(&engine->group.lock);
 	if (!group->open)
 		return;
-	arrivals_only = !group->service_asleep && !group->hooks->stalls(engine);
+	arrivals_only = !group->polled.service_asleep && !group->hooks->stalls(engine);
 	group->arms++;
-	for (uint32_t i = 0; i < group->cq_count; i++)
-		ibv_req_notify_cq(group->cqs[i], arrivals_only);
+	for (uint32_t i = 0; i < group->cqs.count; i++)
+		ibv_req_notify_cq(group->cqs.of[i], arrivals_only);
 }
 
 /* Any CQ may have one. No lock of ours is held, but the device takes its own. */
@@ -192,12 +191,12 @@ void shunt_group_take_event(struct shunt_engine *engine)
 
 	for (int i = 0; i < SHUNT_DEVICES; i++)
 		if (group->devices[i].open)
-			taken += take_events(&group->devices[i], group->cq_count);
+			taken += take_events(&group->devices[i], group->cqs.count);
 	if (!taken)
 		return;
 	__atomic_fetch_add(&group->events, taken, __ATOMIC_RELAXED);
 	/* It may have been meant for a leader that sleeps on: the next poll asks for another. */
-	atomic_store(&group->rearm, true);
+	atomic_store(&group->polled.rearm, true);
 }
 
 /* Some of what a wake-up takes. True: it takes more. */
@@ -211,7 +210,7 @@ static bool take_some(struct shunt_engine *engine)
 		return false;
 	}
 	n = shunt_group_poll_locked(engine);
-	return mode->drains ? n > 0 : engine->group.more;
+	return mode->drains ? n > 0 : engine->group.polled.more;
 }
 
 void shunt_group_hear_locked(struct shunt_engine *engine)

@@ -33,39 +33,50 @@ struct shunt_hooks {
 	void (*apply)(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
 	/* Something changed on a stream that has watches; as shunt_group_notify(). */
 	void (*notify)(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
-	/* Receives are posted again on the lanes of group.repost_lanes. */
+	/* Receives are posted again on the lanes of group.polled.repost_lanes. */
 	void (*repost)(struct shunt_engine *engine);
 	/* A lane has work that the completion of a send may make possible. */
 	bool (*stalls)(struct shunt_engine *engine);
 	/* Bytes of the program have been found that may have waited for a poll so many ns; `count` is what this poll took with them. */
 	void (*late)(struct shunt_engine *engine, const struct ibv_wc *wc, uint64_t ns, int count);
-	/* Lanes are served, and streams pass their switches, until none of group.kick_lanes and group.settle is left. */
+	/* Lanes are served, and streams pass their switches, until none of polled.kick_lanes and group.settle is left. */
 	void (*settle)(struct shunt_engine *engine);
+};
+
+/*
+ * The state that the open devices have brought, in two parts: of what a poll reads, and of what it writes. Both are made
+ * anew as a whole when the devices close (devices.c), so no turn and no count outlives its CQs.
+ */
+struct shunt_cqs {
+	uint32_t count;
+	struct ibv_cq *of[SHUNT_CQS_MAX];	/* each lane completes in one of them; all on their devices' channels */
+	uint32_t lanes[SHUNT_CQS_MAX];	/* how many lanes each has; service thread */
+};
+
+struct shunt_polled {
+	uint32_t turn;			/* the CQ that is polled first */
+	bool more;			/* the last poll did not empty the CQs */
+	bool service_asleep;		/* the service thread sleeps on the channel, beside the leader */
+	_Atomic bool rearm;		/* an event was taken; a thread that sleeps on the channel needs another */
+	uint32_t metered;	/* links of which arrivals are counted: polls are timed for them (emptied_at) */
+	struct shunt_lane *repost_lanes;	/* have used up many of their receives */
+	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
 };
 
 struct shunt_group {
 	/* Seldom written. */
 	const struct shunt_hooks *hooks;
 	_Atomic bool open;		/* there is a device */
-	uint32_t cq_count;
 	_Atomic uint64_t sleep_cost;	/* ns, see sleepcost.h; 0: not measured */
 	struct shunt_device devices[SHUNT_DEVICES];	/* by enum shunt_which; opened as links need them */
 	_Atomic int bell;		/* to sleep on: the channel of the device that is open, or an epoll of all theirs */
-	struct ibv_cq *cqs[SHUNT_CQS_MAX];	/* each lane completes in one of them; all on their devices' channels */
-	uint32_t cq_lanes[SHUNT_CQS_MAX];	/* how many lanes each has; service thread, as is the next */
+	struct shunt_cqs cqs;
 
 	/* One cache line has what each poll writes. Calls that do not poll keep off it. */
 	_Alignas(64) struct shunt_lock lock;
-	uint32_t cq_turn;		/* the CQ that is polled first */
+	_Atomic bool after_due;		/* polled.kick_lanes or settle is not empty */
+	struct shunt_polled polled;
 	uint64_t polls, empty_polls, completions;
-	bool more;			/* the last poll did not empty the CQs */
-	bool service_asleep;		/* the service thread sleeps on the channel, beside the leader */
-	_Atomic bool rearm;		/* an event was taken; a thread that sleeps on the channel needs another */
-	_Atomic bool after_due;		/* kick_lanes or settle is not empty */
-	uint32_t
-		metered; /* links of which arrivals are counted: polls are timed for them (emptied_at) */
-	struct shunt_lane *repost_lanes;	/* have used up many of their receives */
-	struct shunt_lane *kick_lanes;		/* have work that a completion made possible */
 
 	_Alignas(64) struct shunt_gap gap;
 	struct shunt_sleeper *sleepers;

@@ -52,7 +52,7 @@ void shunt_sleeper_begin(struct shunt_engine *engine, struct shunt_sleeper *slee
 	struct shunt_group *group = &engine->group;
 
 	shunt_assert_held(&engine->group.lock);
-	sleeper->asleep = !ready && !(group->open && group->more);
+	sleeper->asleep = !ready && !(group->open && group->polled.more);
 	if (sleeper->asleep)
 		group->sleeps++;
 }

@@ -54,9 +54,9 @@ static void count_lanes(struct shunt_link *link, bool metered)
 	struct shunt_group *group = &link->engine->group;
 
 	if (metered)
-		group->metered++;
+		group->polled.metered++;
 	else
-		group->metered--;
+		group->polled.metered--;
 	for (uint32_t i = 0; i < link->lane_count; i++)
 		link->lanes[i].metered = metered;
 }

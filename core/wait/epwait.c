@@ -112,7 +112,7 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 		max = 0;
 	if (n < max)
 		n += shunt_watch_collect(engine, set, events + n, max - n, n);
-	while (!n && max && group->more) {	/* perhaps what the poll has left behind */
+	while (!n && max && group->polled.more) {	/* perhaps what the poll has left behind */
 		taken += shunt_group_poll_locked(engine);
 		n = shunt_watch_collect(engine, set, events, max, 0);
 	}

@@ -377,7 +377,7 @@ static void rules_go(void **state)
 		read_all();
 	}
 	assert_int_equal(bed.received[0][0], bed.sent[0][0]);
-	assert_int_equal(engines[1]->group.metered, 0);
+	assert_int_equal(engines[1]->group.polled.metered, 0);
 	assert_false(bed.lane[1]->metered);
 	end();
 }

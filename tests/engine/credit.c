@@ -26,7 +26,7 @@ static struct tally through_window(uint64_t window, uint64_t wrs)
 		for (int i = 0; i < 16; i++)
 			assert_int_equal(put(i, 0, 64, 0), 64);
 		soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
-		assert_int_equal(ibv_poll_cq(engines[0]->group.cqs[0], 0, NULL), 0);	/* the device's turn */
+		assert_int_equal(ibv_poll_cq(engines[0]->group.cqs.of[0], 0, NULL), 0);	/* the device's turn */
 		stall(true);
 		shunt_group_poll(engines[0]);
 	}

@@ -208,9 +208,9 @@ static void make(int mode)
 	context.ops.req_notify_cq = req_notify_cq;
 	for (int i = 0; i < SHUNT_CQS_MAX; i++) {
 		cqs[i].ibv.context = &context;
-		engine.group.cqs[i] = &cqs[i].ibv;
+		engine.group.cqs.of[i] = &cqs[i].ibv;
 	}
-	engine.group.cq_count = 1;
+	engine.group.cqs.count = 1;
 	engine.group.devices[SHUNT_SOFT].channel = &channel;
 	engine.group.devices[SHUNT_SOFT].open = true;
 	engine.group.bell = channel.fd;
@@ -610,7 +610,7 @@ static void all_are_armed(void **state)
 
 	(void)state;
 	make(HYBRID);
-	engine.group.cq_count = 5;
+	engine.group.cqs.count = 5;
 	fall_asleep(&leader, 1);
 	for (int i = 0; i < 5; i++)
 		assert_true(cqs[i].armed);
@@ -630,7 +630,7 @@ static void none_starves(void **state)
 	for (int mode = EVENT; mode <= ADAPTIVE; mode++) {
 		for (int quiet = 1; quiet < 4; quiet++) {
 			make(mode);
-			engine.group.cq_count = 4;
+			engine.group.cqs.count = 4;
 			cqs[0].waiting[1] = 100000;
 			cqs[quiet].waiting[0] = 1;
 			for (int i = 0; i < 4; i++)
@@ -644,17 +644,83 @@ static void lanes_take_turns(void **state)
 {
 	(void)state;
 	make(ADAPTIVE);
-	engine.group.cq_count = 3;
+	engine.group.cqs.count = 3;
 	engine.group.devices[SHUNT_SOFT].cq_room = 3;
 	for (int i = 0; i < 9; i++) {
 		assert_ptr_equal(shunt_devices_cq(&engine, &engine.group.devices[SHUNT_SOFT]), &cqs[i % 3].ibv);
-		engine.group.cq_lanes[i % 3]++;
+		engine.group.cqs.lanes[i % 3]++;
 	}
 	/* No more than they have room for, and no CQ is to be had beside them. */
-	engine.group.cq_count = SHUNT_CQS_MAX;
+	engine.group.cqs.count = SHUNT_CQS_MAX;
 	for (int i = 3; i < SHUNT_CQS_MAX; i++)
-		engine.group.cq_lanes[i] = 3;
+		engine.group.cqs.lanes[i] = 3;
 	assert_null(shunt_devices_cq(&engine, &engine.group.devices[SHUNT_SOFT]));
+}
+
+/* --- the devices close, and open again --- */
+
+static int destroyed, closed;
+
+static int destroy_cq(struct ibv_cq *cq)
+{
+	(void)cq;
+	destroyed++;
+	return 0;
+}
+
+static void free_channel(struct shunt_device *device)
+{
+	(void)device;
+}
+
+static void close_device(struct shunt_device *device)
+{
+	(void)device;
+	closed++;
+}
+
+static bool is_zero(const void *memory, size_t bytes)
+{
+	const uint8_t *byte = memory;
+
+	while (bytes && !*byte)
+		byte++, bytes--;
+	return !bytes;
+}
+
+/* The next device may have fewer CQs than the turn, and none of its lanes has a place in a list of before. */
+static void a_closed_device_leaves_nothing(void **state)
+{
+	const struct shunt_device_kind kind = { .free_channel = free_channel, .close = close_device };
+	struct shunt_device *device = &engine.group.devices[SHUNT_SOFT];
+	struct shunt_verbs closing = verbs;
+
+	(void)state;
+	make(HYBRID);
+	closing.destroy_cq = destroy_cq;
+	device->verbs = &closing;
+	device->kind = &kind;
+	device->closed_until = 7;
+	device->cq_room = 4;
+	engine.group.cqs.count = 5;
+	for (int i = 0; i < 5; i++)
+		engine.group.cqs.lanes[i] = 3;
+	cqs[0].waiting[1] = 1000;
+	engine.config.poll_batch = 1;
+	shunt_group_poll(&engine);
+	assert_true(engine.group.polled.turn && engine.group.polled.more);
+	destroyed = closed = 0;
+	shunt_devices_close(&engine);
+	assert_int_equal(destroyed, 5);
+	assert_int_equal(closed, 1);
+	assert_false(engine.group.open || device->open);
+	assert_true(is_zero(&engine.group.cqs, sizeof(engine.group.cqs)));
+	assert_true(is_zero(&engine.group.polled, sizeof(engine.group.polled)));
+	assert_int_equal(device->closed_until, 7);
+	device->closed_until = 0;
+	assert_true(is_zero(device, sizeof(*device)));
+	/* What is counted goes on. */
+	assert_true(engine.group.polls && engine.group.completions);
 }
 
 /* --- what is counted --- */
@@ -710,6 +776,7 @@ int main(void)
 		cmocka_unit_test(all_are_armed),
 		cmocka_unit_test(none_starves),
 		cmocka_unit_test(lanes_take_turns),
+		cmocka_unit_test(a_closed_device_leaves_nothing),
 		cmocka_unit_test(counters_are_exact),
 		cmocka_unit_test(one_wake_up_is_bounded),
 	};

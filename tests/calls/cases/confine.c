@@ -4,6 +4,7 @@
  * be confined, there may be no other, and every byte comes.
  */
 #include "cases.h"
+#include "tests/calls/carried.h"
 
 #include <dirent.h>
 #include <grp.h>
@@ -297,6 +298,85 @@ static void strict(struct end *e)
 	_exit(0);
 }
 
+/* --- many connections, each at a listener of its own, and so on a link of its own --- */
+
+struct couple {
+	int fd[2];
+};
+
+static void couple_make(struct end *e, struct couple *c)
+{
+	int l = make_listener(e, 0);
+
+	c->fd[0] = dial(e);
+	c->fd[1] = MUST(e, accept4(l, NULL, NULL, SOCK_CLOEXEC));
+	close(l);
+}
+
+static void couple_use(struct end *e, const struct couple *c)
+{
+	char byte;
+
+	for (int i = 0; i < 2; i++) {
+		MUST(e, send(c->fd[i], "w", 1, 0) - 1);
+		get(e, c->fd[!i], &byte, 1);
+	}
+}
+
+/* Warmed up: until TCP carries nothing of it. */
+static void couple_warm(struct end *e, const struct couple *c)
+{
+	const char *ms = getenv("TEST_WARM"), *link = getenv("TEST_LINK");
+	double until = now() + (ms && atoi(ms) > 0 && link ? atoi(link) / 1e3 : 0);
+	uint64_t before;
+
+	do {
+		before = carried(c->fd[0]) + carried(c->fd[1]);
+		couple_use(e, c);
+	} while (before != carried(c->fd[0]) + carried(c->fd[1]) && now() < until);
+}
+
+/* As a server that drops rights for each job, and takes them back. */
+static void rights_fall_and_rise(struct end *e)
+{
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[2], none[2];
+
+	MUST(e, syscall(SYS_capget, &head, data));
+	memcpy(none, data, sizeof(none));
+	none[0].effective &= ~(1u << CAP_NET_ADMIN);
+	MUST(e, syscall(SYS_capset, &head, none));
+	MUST(e, syscall(SYS_capset, &head, data));
+}
+
+static void rights_of_many(struct end *e, int count, int rounds)
+{
+	struct couple couples[100];
+
+	for (int round = 0; round < rounds; round++) {
+		for (int i = 0; i < count; i++) {
+			couple_make(e, &couples[i]);
+			couple_warm(e, &couples[i]);
+		}
+		rights_fall_and_rise(e);
+		for (int i = 0; i < count; i++)
+			couple_use(e, &couples[i]);
+		for (int i = 0; i < count; i++)
+			close_both(couples[i].fd);
+		say(e, "round %d is over", round);
+	}
+}
+
+static void seventeen_rights(struct end *e)
+{
+	rights_of_many(e, 17, 3);
+}
+
+static void hundred_rights(struct end *e)
+{
+	rights_of_many(e, 100, 2);
+}
+
 const struct test cases_confine[] = {
 	{"confine_privileges", PROCS, privileges, echo_peer},
 	{"confine_seccomp", PROCS, seccomp, echo_peer},
@@ -311,5 +391,7 @@ const struct test cases_confine[] = {
 	{"confine_ended_before", PROCS, ended_before, ended_before_peer},
 	{"confine_waited_for", PROCS, waited_for, echo_peer},
 	{"confine_strict", PROCS, strict, echo_peer},
+	{"confine_rights_of_17", ALONE, seventeen_rights, NULL},
+	{"confine_rights_of_100", ALONE, hundred_rights, NULL},
 	{NULL, 0, NULL, NULL},
 };
