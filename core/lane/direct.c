@@ -7,8 +7,6 @@
 #include "core/lane/zero_copy.h"
 #include "core/trace/probe.h"
 
-#define SGES 16	/* at most lane.max_sges are used */
-
 /* A sender that never waits gets its completions here. */
 static __attribute__((noinline)) bool admitted_now(struct shunt_lane *lane, uint32_t bytes)
 {
@@ -38,7 +36,7 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_iov rest = *from;
 	struct iovec part;
-	struct ibv_sge sge[SGES];
+	struct ibv_sge sge[SHUNT_LANE_SGES];
 	uint32_t lkey = tx->pin ? tx->pin->mr->lkey : 0;
 	struct ibv_send_wr wr;
 	uint32_t length = 0;
@@ -132,7 +130,7 @@ static inline __attribute__((always_inline)) size_t direct_send(struct shunt_lan
 		uint32_t length = shunt_wr_piece(lane, tx, offset, left), both = shunt_narrow_u32(left);
 
 		if (shunt_wr_goes_round(lane, tx, offset, length, left) &&
-		    from->iovcnt <= (int)lane->max_sges && from->iovcnt <= SGES && !tx->pin &&
+		    from->iovcnt <= (int)lane->max_sges && !tx->pin &&
 		    shunt_wr_admit_two(lane, 0, 0, length, both - length)) {
 			if (traced)
 				write_records(lane, stream, offset + both);

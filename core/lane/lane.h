@@ -23,6 +23,7 @@
 
 #define SHUNT_CONTROL_RESERVE 4	/* receives kept back for LANE messages (XR-20) */
 #define SHUNT_INLINE_LEAST 8	/* what a control message takes */
+#define SHUNT_LANE_SGES 16	/* parts of one WR, at most; a provider may grant a queue pair more than it was asked for */
 
 struct shunt_chain;
 struct shunt_followed;
@@ -54,7 +55,8 @@ struct shunt_lane {
 	uint64_t peer_controls;		/* address of the peer's control lines */
 	uint32_t copies_from;		/* bytes of a WR from which on copying.c says how the device copies them */
 	bool copies_past;		/* SHUNT_COPY=nt: past the caches */
-	uint32_t max_inline, max_sges, frag_bytes, sq_depth, signal_every;
+	uint32_t max_inline, frag_bytes, sq_depth, signal_every;
+	uint32_t max_sges;	/* parts that one WR may have: no more than SHUNT_LANE_SGES */
 	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */
 	_Atomic bool merges; /* SHUNT_BATCH; written with the lock, read with none */
 	bool chains; /* the same */

@@ -58,6 +58,12 @@ static int partition_of(const struct shunt_link *link)
 	return kind->partition ? kind->partition(link->device, &link->channel.course.path) : 0;
 }
 
+/* What a lane uses of what a device has. mlx4 grants 30 where 16 are asked for. */
+static uint32_t sges_of(int64_t most)
+{
+	return most < SHUNT_LANE_SGES ? (uint32_t)most : SHUNT_LANE_SGES;
+}
+
 static int make_queue_pair(struct shunt_lane *lane)
 {
 	struct shunt_link *link = lane->link;
@@ -67,7 +73,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	struct ibv_qp_init_attr init = {
 		.qp_context = lane, .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = lane->sq_depth, .max_recv_wr = lane->rq_depth,
-			 .max_send_sge = device->limits.max_sge < 16 ? device->limits.max_sge : 16, .max_recv_sge = 1,
+			 .max_send_sge = sges_of(device->limits.max_sge), .max_recv_sge = 1,
 			 .max_inline_data = shunt_narrow_u32(engine->config.inline_bytes) },
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port,
@@ -87,7 +93,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	if (init.cap.max_inline_data < SHUNT_INLINE_LEAST)
 		return -EOPNOTSUPP;
 	lane->max_inline = init.cap.max_inline_data;
-	lane->max_sges = init.cap.max_send_sge;
+	lane->max_sges = sges_of(init.cap.max_send_sge);
 	lane->fetches = lane->max_inline < lane->frag_bytes;
 	lane->backlog = device->kind->backlog ? device->kind->backlog(lane->qp) : NULL;
 	if (device->verbs->modify_qp(lane->qp, &attr, SHUNT_TO_INIT))

@@ -522,6 +522,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(queue_pairs_may_be_connected_later),
 		cmocka_unit_test(fewer_where_there_are_no_more),
 		cmocka_unit_test(queues_are_what_the_device_has),
+		cmocka_unit_test(no_more_parts_than_a_lane_can_use),
 		cmocka_unit_test(one_lane_takes_all_to_tcp),
 		cmocka_unit_test(sends_wake_nobody),
 		cmocka_unit_test(sends_wake_who_waits_for_them),

@@ -111,6 +111,7 @@ void a_peer_with_little_address_space(void **state);
 void queue_pairs_may_be_connected_later(void **state);
 void fewer_where_there_are_no_more(void **state);
 void queues_are_what_the_device_has(void **state);
+void no_more_parts_than_a_lane_can_use(void **state);
 void one_lane_takes_all_to_tcp(void **state);
 
 /* events.c */

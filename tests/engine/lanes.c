@@ -456,6 +456,36 @@ void queues_are_what_the_device_has(void **state)
 	assert_int_equal(shunt_devices_depth(16384, INT32_MAX), 16384);
 }
 
+static struct shunt_verbs generous;
+static const struct shunt_verbs *exact;
+
+static struct ibv_qp *grant_more(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
+{
+	struct ibv_qp *qp = exact->create_qp(pd, init);
+
+	if (qp)
+		init->cap.max_send_sge = 30;
+	return qp;
+}
+
+/* mlx4 grants more parts of a WR than it was asked for: a lane uses as many as its callers have room for. */
+void no_more_parts_than_a_lane_can_use(void **state)
+{
+	struct shunt_config config = lanes_config(1);
+	struct shunt_device *device;
+
+	(void)state;
+	make_bed(&config, 0);
+	device = shunt_devices_open(engines[0], SHUNT_SOFT);
+	exact = device->verbs;
+	generous = *exact;
+	generous.create_qp = grant_more;
+	device->verbs = &generous;
+	first_pair();
+	assert_int_equal(bed.lane[0]->max_sges, SHUNT_LANE_SGES);
+	end_bed();
+}
+
 /* --- the end --- */
 
 /* One QP dies: the streams of the other lanes go to TCP with its own, and nothing is lost. */
