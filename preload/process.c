@@ -139,7 +139,6 @@ static void make_engine(void)
 		return;
 	shunt_engine_key(engine, key, lacks_key);
 	__atomic_store_n(&shunt_process.engine, engine, __ATOMIC_SEQ_CST);
-	(void)at_quick_exit(shunt_process_finish);	/* if not, its peers learn of the end from the kernel */
 	__atomic_store_n(&shunt_process.files, shunt_engine_files(engine), __ATOMIC_RELEASE);
 	/* In one order with uring_note(): it sees the engine, or this sees its answer. */
 	shunt_uring_set(engine, (enum shunt_uring)atomic_load(&shunt_process.uring));
@@ -256,18 +255,27 @@ void shunt_process_finish(void)
 		shunt_engine_finish(shunt_process.engine);
 }
 
+static void end(int status, void *unused)
+{
+	(void)status;
+	(void)unused;
+	shunt_process_finish();
+}
+
 /*
  * Nothing happens here but the look-ups: most programs never open a TCP socket, and for them Shunt
  * shall cost nothing to speak of.
+ *
+ * Destructors of libraries and handlers of the program may use connections, so the engine ends after them. exit() calls
+ * handlers in reverse order. The dynamic linker's, which runs all destructors, is registered after constructors like
+ * this one have run. A destructor of ours, or atexit(), would run before other libraries' destructors.
+ * If a registration fails, peers learn of the end from the kernel.
  */
 __attribute__((constructor)) static void begin(void)
 {
 	shunt_calls_resolve();
 	shunt_process_begin();
 	shunt_process_atfork();
-}
-
-__attribute__((destructor)) static void end(void)
-{
-	shunt_process_finish();
+	(void)on_exit(end, NULL);
+	(void)at_quick_exit(shunt_process_finish);
 }

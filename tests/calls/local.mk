@@ -61,6 +61,12 @@ tests_calls_cases_cases_SOURCES = \
 tests_calls_cases_cases_CFLAGS = $(plain_cflags)
 tests_calls_cases_cases_LDFLAGS =
 
+# Loaded by cases: a library with a destructor.
+check_LTLIBRARIES += tests/calls/late.la
+tests_calls_late_la_SOURCES = tests/calls/late.c
+tests_calls_late_la_CFLAGS = $(plain_cflags)
+tests_calls_late_la_LDFLAGS = -module -avoid-version -rpath /nowhere
+
 tests_calls_transfer_transfer_SOURCES = \
 	tests/calls/carried.c \
 	tests/calls/carried.h \

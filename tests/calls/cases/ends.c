@@ -2,6 +2,8 @@
 /* Ends that come together with something else: an exit with bytes unread, a kill behind a half-close, a stopped peer. */
 #include "cases.h"
 
+#include <dlfcn.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/sendfile.h>
@@ -126,6 +128,61 @@ static void reset_behind_end_peer(struct end *e)
 	TRY(e, shutdown(e->fd, SHUT_WR));
 	meet(e);
 	TRY(e, close(e->fd));
+}
+
+/* --- what runs at the end of a process, and uses the connection --- */
+
+static struct end *leaving;
+
+static void goodbye(void)
+{
+	if (!leaving)
+		return;
+	TRY(leaving, send(leaving->fd, "echo", 4, MSG_NOSIGNAL));
+	show(leaving, leaving->fd, 4, MSG_WAITALL);
+	TRY(leaving, shutdown(leaving->fd, SHUT_WR));
+	show(leaving, leaving->fd, 4, 0);
+}
+
+/* Handlers run in reverse order, so constructors register those that run last. */
+__attribute__((constructor)) static void early(void)
+{
+	at_quick_exit(goodbye);
+}
+
+static void quick_handler(struct end *e)
+{
+	ask(e, e->fd);
+	leaving = e;
+	quick_exit(0);
+}
+
+static void exit_handler(struct end *e)
+{
+	ask(e, e->fd);
+	leaving = e;
+	MUST(e, atexit(goodbye));
+	exit(0);
+}
+
+/* A library's destructor runs behind those of all that were loaded before it. */
+static void exit_destructor(struct end *e)
+{
+	char path[PATH_MAX];
+	void (**hook)(void);
+	void *library;
+	ssize_t length = MUST(e, readlink("/proc/self/exe", path, sizeof(path) - 32));
+
+	path[length] = 0;
+	strcpy(strrchr(path, '/'), "/../.libs/late.so");
+	library = dlopen(path, RTLD_NOW);
+	hook = library ? dlsym(library, "late_goodbye") : NULL;
+	say(e, "library loaded: %d", hook != NULL);
+	ask(e, e->fd);
+	leaving = e;
+	if (hook)
+		*hook = goodbye;
+	exit(0);
 }
 
 /* --- while threads wait --- */
@@ -449,6 +506,9 @@ const struct test cases_ends[] = {
 	{"ends_killed_after_some", PROCS, left_unread, killed_after_some_peer},
 	{"ends_exit_lingering", PROCS, left_lingering, exit_lingering_peer},
 	{"ends_killed_lingering", PROCS, left_lingering, killed_lingering_peer},
+	{"ends_quick_handler", PROCS, quick_handler, echo_peer},
+	{"ends_exit_handler", PROCS, exit_handler, echo_peer},
+	{"ends_exit_destructor", PROCS, exit_destructor, echo_peer},
 	{"ends_half_then_killed", PROCS, half_then_killed, half_then_killed_peer},
 	{"ends_reset_behind_end", 0, reset_behind_end, reset_behind_end_peer},
 	{"ends_killed_under_send", PROCS, killed_under_send, killed_peer},
