@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/link/seats.h"
+#include "core/qos/pacing.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
 #include "core/stream/tuple.h"
@@ -17,8 +18,11 @@
 
 const char *shunt_mock_text(uint8_t held)
 {
-	return held & SHUNT_HELD_MOCK ? "operator" : held & SHUNT_HELD_PEER ? "peer's operator" :
-	       held & SHUNT_HELD_SLOW ? "slow completions" : "";
+	return held & SHUNT_HELD_MOCK  ? "operator" :
+	       held & SHUNT_HELD_PEER  ? "peer's operator" :
+	       held & SHUNT_HELD_SLOW  ? "slow completions" :
+	       held & SHUNT_HELD_PACED ? "SO_MAX_PACING_RATE" :
+					 "";
 }
 
 void shunt_mock_begin(struct shunt_stream *stream)
@@ -29,6 +33,8 @@ void shunt_mock_begin(struct shunt_stream *stream)
 		held |= SHUNT_HELD_MOCK;
 	if (mock == SHUNT_MOCK_AUTO && stream->lane->slow.held)
 		held |= SHUNT_HELD_SLOW;
+	if (shunt_pacing_is_asked(stream))
+		held |= SHUNT_HELD_PACED;
 	atomic_store(&stream->tx.held, held);
 }
 
@@ -46,18 +52,12 @@ bool shunt_mock_wants_tcp(struct shunt_stream *stream)
 	return atomic_load(&stream->tx.held) & SHUNT_HELD_MOCK;
 }
 
-/* Sets or clears a bit; where that changes the track, it is announced at once. True: the bit has changed. */
 static bool stream_hold(struct shunt_stream *stream, uint8_t bit, bool on)
 {
-	struct shunt_tx *tx = &stream->tx;
 	bool changed;
 
 	shunt_lock_take(&stream->tx.lock);
-	changed = atomic_load(&stream->state) == SHUNT_LINKED && !(atomic_load(&tx->held) & bit) == on;
-	if (changed) {
-		atomic_fetch_xor(&tx->held, bit);
-		shunt_track_reconsider(stream->engine, stream);
-	}
+	changed = shunt_track_hold(stream, bit, on);
 	shunt_lock_leave(&stream->tx.lock);
 	return changed;
 }

@@ -2,7 +2,8 @@
 /*
  * A stream's bytes stay on TCP although the link could carry them (XR-38, "mock"). That is the word of an operator,
  * by SHUNT_MOCK or `shunt adm`, of the peer's operator, or of the rule about slow completions. Each is a bit of
- * tx.held, and shunt_track_choose() looks at nothing but whether one is set.
+ * tx.held, and shunt_track_choose() looks at nothing but whether one is set. So is the program's own word, a rate that it
+ * has set (core/qos/pacing.h).
  *
  * An operator's word is about both directions, so the peer is told of it. The rule is about ours alone: it is ours
  * whose completions are slow.
@@ -12,6 +13,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/stream/track.h"
 
 struct shunt_answer;
 struct shunt_engine;
@@ -20,8 +22,6 @@ struct shunt_task;
 struct shunt_stream;
 
 enum shunt_mock { SHUNT_MOCK_AUTO, SHUNT_MOCK_TCP, SHUNT_MOCK_RDMA };	/* SHUNT_MOCK's words */
-
-enum { SHUNT_HELD_MOCK = 1, SHUNT_HELD_PEER = 2, SHUNT_HELD_SLOW = 4 };	/* bits of tx.held */
 
 /* The stream comes to a link: what is said of it, and of the lane. Both locks held. */
 void shunt_mock_begin(struct shunt_stream *stream);

@@ -11,6 +11,7 @@
 #include "core/qos/qos.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
+#include "core/stream/track.h"
 #include "core/stream/tuple.h"
 
 /* TCP_INFO of each connection is asked for at most so often in a period. */
@@ -21,6 +22,7 @@
 /* ns: for each, between two times that its use is asked for. */
 #define ASKING_EACH 50000ull
 #define UNLIMITED (~0ull)
+#define UNREACHED 100000000000ull /* bytes a second that no track has: such a rate limits nothing */
 
 /* --- of a stream --- */
 
@@ -57,22 +59,54 @@ uint64_t shunt_pacing_rate(struct shunt_stream *stream)
 
 /* --- the option; streams_lock held --- */
 
+static bool read_kernels(struct shunt_stream *stream, uint64_t *value, bool *wide)
+{
+	socklen_t length = sizeof(*value);
+	uint32_t narrow;
+
+	*value = 0;
+	if (stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_MAX_PACING_RATE, value,
+					    &length))
+		return false;
+	*wide = length == sizeof(*value);
+	memcpy(&narrow, value, sizeof(narrow));
+	if (!*wide)
+		*value = narrow == UINT32_MAX ? UNLIMITED : narrow;
+	return true;
+}
+
 static bool read_option(struct shunt_stream *stream)
 {
 	struct shunt_pacing *pacing = stream->pacing;
-	socklen_t length = sizeof(uint64_t);
-	uint64_t value = 0;
-	uint32_t narrow;
 
-	if (stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_MAX_PACING_RATE, &value,
-					    &length))
+	return read_kernels(stream, &pacing->own, &pacing->wide);
+}
+
+/* As tcp_update_skb_after_send(): 0 limits nothing. */
+static bool is_asked(struct shunt_stream *stream)
+{
+	uint64_t own;
+	bool wide;
+
+	if (shunt_pacing_rate(stream))
+		own = stream->pacing->own;
+	else if (stream->fd < 0 || !read_kernels(stream, &own, &wide))
 		return false;
-	pacing->wide = length == sizeof(value);
-	memcpy(&narrow, &value, sizeof(narrow));
-	if (!pacing->wide)
-		value = narrow == UINT32_MAX ? UNLIMITED : narrow;
-	pacing->own = value;
-	return true;
+	return own && own < UNREACHED;
+}
+
+bool shunt_pacing_is_asked(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+	int saved = errno;
+	bool asked;
+
+	shunt_assert_held(&stream->tx.lock);
+	shunt_lock_take(&engine->streams_lock);
+	asked = is_asked(stream);
+	shunt_lock_leave(&engine->streams_lock);
+	errno = saved;
+	return asked;
 }
 
 static bool write_option(struct shunt_stream *stream, uint64_t value)
@@ -138,6 +172,7 @@ int shunt_stream_set_pacing(struct shunt_stream *stream, int fd, const void *val
 	uint64_t rate;
 	int result = 0;
 
+	shunt_lock_take(&stream->tx.lock);
 	shunt_lock_take(&engine->streams_lock);
 	rate = shunt_pacing_rate(stream);
 	if (engine->sys->setsockopt(fd, SOL_SOCKET, SO_MAX_PACING_RATE, value, length))
@@ -145,6 +180,9 @@ int shunt_stream_set_pacing(struct shunt_stream *stream, int fd, const void *val
 	else if (rate && stream->fd >= 0 && read_option(stream))
 		write_smaller(stream, rate);
 	shunt_lock_leave(&engine->streams_lock);
+	if (!result)
+		shunt_track_hold(stream, SHUNT_HELD_PACED, shunt_pacing_is_asked(stream));
+	shunt_lock_leave(&stream->tx.lock);
 	return result;
 }
 

@@ -8,7 +8,8 @@
  * period while any is paced. Nothing is remembered of the connections from one look to the next but their portions, so
  * one that has gone is not missed. Without rules there is no look.
  *
- * The program sees the option as if it were alone: its own value is kept here while ours is the kernel's.
+ * The program sees the option as if it were alone: its own value is kept here while ours is the kernel's. A rate of the
+ * program's own is for the kernel to keep, so as long as there is one, the direction stays on TCP (SHUNT_HELD_PACED).
  */
 #ifndef SHUNT_CORE_QOS_PACING_H
 #define SHUNT_CORE_QOS_PACING_H
@@ -70,6 +71,9 @@ void shunt_pacing_apply(const struct shunt_paced *paced, bool less);
 uint64_t shunt_pacing_rate(struct shunt_stream *stream);
 /* In a child: it has no link, and no use of it is known. */
 void shunt_pacing_inherit(struct shunt_stream *stream);
+
+/* Has the program set a rate, or the socket inherited one from its listener? tx.lock held. */
+bool shunt_pacing_is_asked(struct shunt_stream *stream);
 
 /* A connection was accepted: it is paced from its first byte. */
 void shunt_pacing_accepted(struct shunt_stream *stream);

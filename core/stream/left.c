@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/left.h"
 #include "core/engine.h"
-#include "core/peer/mock.h"
+#include "core/stream/track.h"
 
 const char *shunt_left_text(uint8_t left)
 {
 	static const char *const texts[SHUNT_LEFTS] = {
-		"", "operator", "peer's operator", "slow completions", "SHUNT_FLIP", "no memory for what waits",
-		"handed back for good", "the link failed",
+		"",
+		"operator",
+		"peer's operator",
+		"slow completions",
+		"SO_MAX_PACING_RATE",
+		"SHUNT_FLIP",
+		"no memory for what waits",
+		"handed back for good",
+		"the link failed",
 	};
 
 	return left < SHUNT_LEFTS ? texts[left] : "";
@@ -25,8 +32,10 @@ void shunt_left_choose(struct shunt_engine *engine, struct shunt_stream *stream)
 	uint8_t held = atomic_load(&stream->tx.held);
 
 	shunt_left_note(engine, stream,
-			held & SHUNT_HELD_MOCK ? SHUNT_LEFT_MOCK : held & SHUNT_HELD_PEER ? SHUNT_LEFT_PEER :
-			held & SHUNT_HELD_SLOW ? SHUNT_LEFT_SLOW :
+			held & SHUNT_HELD_MOCK	? SHUNT_LEFT_MOCK :
+			held & SHUNT_HELD_PEER	? SHUNT_LEFT_PEER :
+			held & SHUNT_HELD_SLOW	? SHUNT_LEFT_SLOW :
+			held & SHUNT_HELD_PACED ? SHUNT_LEFT_PACED :
 			atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED ?
 						 SHUNT_LEFT_RETIRED :
 			stream->tx.flip_at != SHUNT_NEVER ? SHUNT_LEFT_FLIP :

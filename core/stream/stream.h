@@ -280,7 +280,7 @@ struct shunt_tx {	/* tx.lock, except P */
 	struct shunt_heading heading;
 	bool quick; /* on the link, nothing staged, nothing announced: a send is one WR */
 	_Atomic bool want_link;	/* which track the next send should be on, */
-	_Atomic uint8_t held;	/* if nobody wants it on TCP: SHUNT_HELD_… of mock.h */
+	_Atomic uint8_t held;	/* if nobody wants it on TCP: SHUNT_HELD_… of track.h */
 	_Atomic bool starved;	/* a send found no room: the next credit is an edge (EPOLLOUT) */
 	_Atomic bool stuck_asked;	/* the peer has been asked whether it has read something meanwhile */
 	_Atomic uint64_t

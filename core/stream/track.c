@@ -132,6 +132,18 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 	shunt_service_paces(engine);	/* another track may be wanted, even if this one is the same */
 }
 
+bool shunt_track_hold(struct shunt_stream *stream, uint8_t bit, bool on)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	shunt_assert_held(&stream->tx.lock);
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !(atomic_load(&tx->held) & bit) != on)
+		return false;
+	atomic_fetch_xor(&tx->held, bit);
+	shunt_track_reconsider(stream->engine, stream);
+	return true;
+}
+
 /* --- the receiver's side; rx.lock held --- */
 
 /* The reader stands at the announced end of the present track. */

@@ -633,6 +633,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(an_upgrade_acknowledges),
 		cmocka_unit_test(a_handback_goes_with_its_bytes),
 		cmocka_unit_test(a_close_is_one_edge),
+		cmocka_unit_test(a_rate_is_the_kernels_to_keep),
+		cmocka_unit_test(a_former_rate_is_kept),
 		cmocka_unit_test(what_is_missing_comes_again),
 		cmocka_unit_test(too_much_is_not_given_back),
 		cmocka_unit_test(too_much_is_not_resumed),

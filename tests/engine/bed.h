@@ -246,6 +246,8 @@ void two_switches_do_not_end_a_receive(void **state);
 void an_upgrade_acknowledges(void **state);
 void a_handback_goes_with_its_bytes(void **state);
 void a_close_is_one_edge(void **state);
+void a_rate_is_the_kernels_to_keep(void **state);
+void a_former_rate_is_kept(void **state);
 
 /* again.c */
 void too_much_is_not_given_back(void **state);

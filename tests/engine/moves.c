@@ -595,6 +595,71 @@ void a_close_is_one_edge(void **state)
 			     EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 }
 
+static void set_rate(struct side *side, uint64_t rate)
+{
+	assert_int_equal(shunt_stream_set_pacing(stream_of(side), side->fd, &rate, sizeof(rate)),
+			 0);
+}
+
+static bool by_link(int side)
+{
+	return stream_sends_on_link(stream_of(&bed.pair[0].side[side]));
+}
+
+/* Traffic both ways, until the direction of `side` is where it should be. */
+static void until_sent(int side, bool link)
+{
+	for (int n = 0; by_link(side) != link; n++) {
+		assert_true(n < 1000);
+		put(0, 0, 100, 0);
+		put(0, 1, 100, 0);
+		turn();
+		drain();
+	}
+}
+
+/* A rate that the program has set, as long as it has, and in that direction only. */
+void a_rate_is_the_kernels_to_keep(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_bed(&config, 1);
+	set_rate(&bed.pair[0].side[0], 50000000);
+	until_sent(0, false);
+	assert_true(by_link(1));
+	assert_int_equal(stream_held(stream_of(&bed.pair[0].side[0])), SHUNT_HELD_PACED);
+	assert_int_equal(counted(0, "SO_MAX_PACING_RATE"), 1);
+	set_rate(&bed.pair[0].side[0], UINT64_MAX);
+	until_sent(0, true);
+	set_rate(&bed.pair[0].side[0], 200000000000ull);	/* none that could be kept back by it */
+	until_sent(0, true);
+	assert_int_equal(counted(0, "SO_MAX_PACING_RATE"), 1);
+	end_bed();
+}
+
+/* The socket has one before the stream comes to a link, from its listener or from before an exec. */
+void a_former_rate_is_kept(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	uint32_t rate = 50000000;
+
+	(void)state;
+	make_bed(&config, 0);
+	connect_pair(&bed.pair[0]);
+	bed.pairs = 1;
+	assert_int_equal(setsockopt(bed.pair[0].side[1].fd, SOL_SOCKET, SO_MAX_PACING_RATE, &rate,
+				    sizeof(rate)),
+			 0);
+	until_sent(0, true);
+	assert_int_equal(stream_held(stream_of(&bed.pair[0].side[1])), SHUNT_HELD_PACED);
+	assert_false(by_link(1));
+	set_rate(&bed.pair[0].side[1], UINT64_MAX);
+	until_sent(1, true);
+	all_arrived();
+	leave_bed();
+}
+
 /* Taken back with the bytes before it, which wait for a receive, and the channel is the slower one. */
 void a_handback_goes_with_its_bytes(void **state)
 {
