@@ -171,7 +171,7 @@ void shunt_file_dissolving(struct shunt_engine *engine, int fd)
 		shunt_pacing_lift(stream);
 	if (!stream || stream->numbers != 1 || shunt_stream_is_plain(stream))
 		return;
-	nonblocking = atomic_load(&stream->nonblocking);
+	nonblocking = shunt_stream_is_nonblocking(stream);
 	stream->parting = SHUNT_DISSOLVED;
 	shunt_streams_end(engine, stream, fd);
 	shunt_file_socket(engine, fd, nonblocking);

@@ -22,7 +22,7 @@
 #define GENERATION_SHIFT 40
 
 #define WANTED 64
-#define SLOTS (SHUNT_FORK_SLOTS_BYTES / sizeof(uint64_t) - WANTED)
+#define SLOTS (SHUNT_FORK_SLOTS_BYTES / (sizeof(uint64_t) + sizeof(uint16_t)) - WANTED)
 
 struct shunt_fork_slots {			/* all of it is seen and written by relatives only */
 	_Atomic uint32_t hint;		/* where a free slot may be */
@@ -30,6 +30,7 @@ struct shunt_fork_slots {			/* all of it is seen and written by relatives only *
 	_Atomic uint32_t wanted[WANTED - 2];	/* what rendezvous point at */
 	struct shunt_fork_family family;
 	_Atomic uint64_t slot[SLOTS];
+	_Atomic uint16_t changes[SLOTS];	/* of flags and options, by any holder; never set back */
 };
 
 _Static_assert(sizeof(struct shunt_fork_slots) <= SHUNT_FORK_SLOTS_BYTES, "a slot too many");
@@ -209,6 +210,29 @@ bool shunt_fork_slots_counts(const struct shunt_stream *stream)
 	return slot_look(stream, &word);
 }
 
+/* Where the slot is another stream's by now, its holders look once too often. */
+static _Atomic uint16_t *changes_of(const struct shunt_stream *stream)
+{
+	struct shunt_fork_slots *shared = stream->engine->shared;
+	_Atomic uint64_t *slot = stream->sharing.slot;
+
+	return slot ? &shared->changes[slot - shared->slot] : NULL;
+}
+
+uint16_t shunt_fork_slots_change(const struct shunt_stream *stream)
+{
+	_Atomic uint16_t *changes = changes_of(stream);
+
+	return changes ? (uint16_t)(atomic_fetch_add(changes, 1) + 1) : 0;
+}
+
+uint16_t shunt_fork_slots_changes(const struct shunt_stream *stream)
+{
+	_Atomic uint16_t *changes = changes_of(stream);
+
+	return changes ? atomic_load(changes) : 0;
+}
+
 /* --- it is asked for --- */
 
 pid_t shunt_fork_slots_ask(struct shunt_stream *stream, struct shunt_question *asked)
@@ -287,6 +311,7 @@ int shunt_fork_slots_add(struct shunt_stream *stream, void *arg)
 	if (!has_slot(arg, stream, state))
 		return 0;
 	add_holder(stream);
+	atomic_fetch_or(&stream->mode, SHUNT_MODE_SHARED);
 	/* A thread that uses it now sees the slot, or is seen here. */
 	if (state == SHUNT_CANDIDATE && atomic_load(&stream->usage))
 		shunt_fork_slots_settle(stream);

@@ -40,6 +40,10 @@ void shunt_fork_slots_leave(struct shunt_stream *stream);
 bool shunt_fork_slots_counts(const struct shunt_stream *stream);
 /* Does another process hold it, as far as we know? */
 bool shunt_fork_slots_held(const struct shunt_stream *stream);
+/* This process has changed flags or options of the socket. How many changes there have been, of 16 bits. */
+uint16_t shunt_fork_slots_change(const struct shunt_stream *stream);
+/* How many there have been; without a slot 0. */
+uint16_t shunt_fork_slots_changes(const struct shunt_stream *stream);
 
 /*
  * It is on a relative's link, and is to be the kernel's. Only relatives see the page, so a mark

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/engine.h"
+#include "core/fork/fork_slots.h"
 #include "core/qos/qos.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
@@ -172,6 +173,9 @@ int shunt_stream_set_pacing(struct shunt_stream *stream, int fd, const void *val
 	uint64_t rate;
 	int result = 0;
 
+	/* The process with the link would not see it. */
+	if (shunt_fork_slots_held(stream))
+		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_OPTION);
 	shunt_lock_take(&stream->tx.lock);
 	shunt_lock_take(&engine->streams_lock);
 	rate = shunt_pacing_rate(stream);

@@ -14,7 +14,7 @@ bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags)
 
 	return iovcnt == 1 && shunt_heading_on_link(&tx->heading) &&
 	       atomic_load(&stream->state) == SHUNT_LINKED && stream->lane->fetches && !tx->pin &&
-	       !(flags & (MSG_DONTWAIT | MSG_MORE)) && !atomic_load(&stream->nonblocking) &&
+	       !(flags & (MSG_DONTWAIT | MSG_MORE)) && !shunt_stream_is_nonblocking(stream) &&
 	       !atomic_load(&tx->gather.corked);
 }
 

@@ -12,6 +12,7 @@
 #include "core/stream/offer.h"
 #include "core/stream/peek.h"
 #include "core/stream/proof.h"
+#include "core/stream/stream_option.h"
 #include "core/stream/traced.h"
 #include "core/stream/track.h"
 #include "core/stream/unclaimed.h"
@@ -290,8 +291,7 @@ static bool is_kernels_error(struct shunt_engine *engine, int fd, const struct s
 static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 		       struct shunt_iov *to, int flags)
 {
-	bool wait = !(flags & MSG_DONTWAIT) &&
-		    !atomic_load_explicit(&stream->nonblocking, memory_order_relaxed);
+	bool wait = !(flags & MSG_DONTWAIT) && !shunt_stream_is_nonblocking(stream);
 	size_t wanted = flags & MSG_WAITALL ? to->left : low_water(stream, to->left);
 	uint64_t deadline = 0;
 	size_t done = 0;
@@ -364,6 +364,8 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 	shunt_iov_begin(&to, iov, iovcnt);
 	if (shunt_stream_use_is_news(stream))
 		shunt_offer_used(engine, stream);
+	if (shunt_stream_is_shared(stream))
+		shunt_stream_look_at_mode(engine, fd, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
 	    shunt_handover_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;

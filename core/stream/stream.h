@@ -69,6 +69,13 @@ enum shunt_usage {
 	SHUNT_USE_TOLD,		/* and who must know does */
 };
 
+/* Of its open file description. Bits. */
+enum shunt_mode_bit {
+	SHUNT_MODE_NONBLOCKING = 1 << 0,	/* O_NONBLOCK */
+	SHUNT_MODE_SHARED = 1 << 1,	/* since a fork: relatives may change that and the options, too */
+	SHUNT_MODE_SEEN = 1 << 16,
+};
+
 /* How it parts with the program's descriptor, where close() is not all there is to it. */
 enum shunt_parting {
 	SHUNT_PARTING_NONE,
@@ -394,11 +401,11 @@ struct shunt_stream {
 	struct shunt_source proof_source;	/* the same: the peer's nonce */
 	_Atomic uint8_t state;	/* enum shunt_state; changes under both locks */
 	_Atomic uint8_t role;	/* enum shunt_role */
-	_Atomic bool nonblocking;
 	uint8_t place;		/* connectors: which count of brief ones is theirs */
 	_Atomic uint8_t lasting; /* enum shunt_lasting (short_lived.h) */
 	_Atomic uint8_t mock;	/* enum shunt_mock; service thread */
 	_Atomic uint8_t usage;	/* enum shunt_usage */
+	_Atomic uint32_t mode;	/* enum shunt_mode; from SHUNT_MODE_SEEN on: so many changes of relatives' have been noticed (fork_slots.h) */
 	struct shunt_queue queue;
 	uint32_t id;		/* ours, as the peer calls the stream */
 	uint32_t peer_id;
@@ -479,6 +486,19 @@ static inline bool shunt_stream_use_is_news(const struct shunt_stream *stream)
 {
 	return __builtin_expect(atomic_load_explicit(&stream->usage,
 						     memory_order_relaxed) != SHUNT_USE_TOLD, 0);
+}
+
+static inline bool shunt_stream_is_nonblocking(const struct shunt_stream *stream)
+{
+	return atomic_load_explicit(&stream->mode, memory_order_relaxed) & SHUNT_MODE_NONBLOCKING;
+}
+
+/* Relatives hold it, or did: what they have changed is to be looked for (core/stream/stream_option.h). */
+static inline bool shunt_stream_is_shared(const struct shunt_stream *stream)
+{
+	return __builtin_expect((atomic_load_explicit(&stream->mode, memory_order_relaxed) &
+				 SHUNT_MODE_SHARED) != 0,
+				0);
 }
 
 static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)

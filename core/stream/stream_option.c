@@ -2,18 +2,83 @@
 /*
  * Socket options that the engine honours itself, or has to know of (api.h).
  */
+#include "core/stream/stream_option.h"
+#include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
 #include "core/engine.h"
+#include "core/fork/fork_slots.h"
 #include "core/stream/overflow.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/stream/tx.h"
 #include "core/stream/user_timeout.h"
 
+/* --- with relatives --- */
+
+/* After the kernel has been told. This process knows its own change, and need not look for it. */
+static void tell_relatives(struct shunt_stream *stream)
+{
+	uint32_t mode, count;
+
+	if (!shunt_stream_is_shared(stream))
+		return;
+	count = shunt_fork_slots_change(stream);
+	mode = atomic_load(&stream->mode);
+	while (mode / SHUNT_MODE_SEEN == (uint16_t)(count - 1))
+		if (atomic_compare_exchange_weak(&stream->mode, &mode,
+						 mode % SHUNT_MODE_SEEN + count * SHUNT_MODE_SEEN))
+			break;
+}
+
+/* Most are asked for again where they are needed. */
+static void forget_options(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	int low = 1, on = 0;
+	socklen_t length = sizeof(int);
+
+	atomic_store(&stream->options.receive_timeout_ns, UINT64_MAX);
+	atomic_store(&stream->options.send_timeout_ns, UINT64_MAX);
+	atomic_store(&stream->options.stamps, SHUNT_STAMPS_UNKNOWN);
+	if (!engine->sys->getsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, &length))
+		atomic_store(&stream->options.low_water, low > 0 ? low : 1);
+	length = sizeof(int);
+	if (!engine->sys->getsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, &length) &&
+	    on != atomic_load(&stream->tx.gather.corked))
+		shunt_stream_corked(stream, on);
+	shunt_user_timeout_changed(stream);
+	shunt_overflow_changed(stream);
+	shunt_tcp_backlog_linger_changed(stream);
+}
+
+void shunt_stream_look_at_mode(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	uint32_t count = shunt_fork_slots_changes(stream), mode = atomic_load(&stream->mode), next;
+	int flags, saved = errno;
+
+	if (mode / SHUNT_MODE_SEEN == count)
+		return;
+	forget_options(engine, fd, stream);
+	do {
+		flags = engine->sys->fcntl(fd, F_GETFL);
+		if (flags < 0)
+			break;
+		next = (mode & SHUNT_MODE_SHARED) + count * SHUNT_MODE_SEEN +
+		       (flags & O_NONBLOCK ? SHUNT_MODE_NONBLOCKING : 0);
+	} while (!atomic_compare_exchange_weak(&stream->mode, &mode, next));
+	errno = saved;
+}
+
+/* --- what the program sets --- */
+
 void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking)
 {
-	atomic_store(&stream->nonblocking, nonblocking);
+	if (nonblocking)
+		atomic_fetch_or(&stream->mode, SHUNT_MODE_NONBLOCKING);
+	else
+		atomic_fetch_and(&stream->mode, ~(uint32_t)SHUNT_MODE_NONBLOCKING);
+	tell_relatives(stream);
 }
 
 /* As tcp_push_pending_frames(): what is held goes when the cork is pulled, or Nagle's rule is switched off. */
@@ -76,6 +141,7 @@ void shunt_stream_option_changed(struct shunt_stream *stream, int level, int nam
 	socklen_t length = sizeof(int);
 	int low = 1;
 
+	tell_relatives(stream);
 	if (level == IPPROTO_TCP)
 		tcp_option_changed(stream, name, value);
 	if (level != SOL_SOCKET)

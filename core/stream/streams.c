@@ -153,7 +153,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->refusing = false;
 	set(&stream->role, SHUNT_CONNECTOR);
 	set(&stream->mock, (uint8_t)__atomic_load_n(&engine->config.mock, __ATOMIC_SEQ_CST));
-	set(&stream->nonblocking, nonblocking);
+	set(&stream->mode, nonblocking ? SHUNT_MODE_NONBLOCKING : 0);
 	set(&stream->usage, SHUNT_USE_NONE);
 	set(&stream->options.receive_timeout_ns, UINT64_MAX);
 	set(&stream->options.send_timeout_ns, UINT64_MAX);

@@ -21,6 +21,7 @@
 #include "core/stream/rx.h"
 #include "core/stream/slow_stream.h"
 #include "core/stream/tcp_backlog.h"
+#include "core/stream/stream_option.h"
 #include "core/stream/traced.h"
 #include "core/stream/track.h"
 #include "core/stream/unclaimed.h"
@@ -356,8 +357,7 @@ static int await_question(struct shunt_engine *engine, int *fd, struct shunt_str
 static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			struct shunt_iov *from, int flags)
 {
-	bool wait = !(flags & MSG_DONTWAIT) &&
-		    !atomic_load_explicit(&stream->nonblocking, memory_order_relaxed);
+	bool wait = !(flags & MSG_DONTWAIT) && !shunt_stream_is_nonblocking(stream);
 	uint64_t deadline = 0;
 	size_t done = 0;
 	ssize_t taken;
@@ -448,6 +448,8 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	bytes = from.left;
 	if (shunt_stream_use_is_news(stream))
 		shunt_offer_used(engine, stream);
+	if (shunt_stream_is_shared(stream))
+		shunt_stream_look_at_mode(engine, fd, stream);
 	if (__builtin_expect(atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN, 0) &&
 	    shunt_handover_ask(engine, fd, stream) == -ENOMEM)
 		return -ENOMEM;

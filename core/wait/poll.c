@@ -16,6 +16,7 @@
 #include "core/stream/offer.h"
 #include "core/stream/ready.h"
 #include "core/stream/sleep.h"
+#include "core/stream/stream_option.h"
 #include "core/wait/epset.h"
 #include "core/wait/epwait.h"
 #include "core/wait/nested.h"
@@ -347,6 +348,8 @@ static void first_use(struct shunt_engine *engine, const struct pollfd *fds, nfd
 
 		if (!file || file->kind != SHUNT_FILE_STREAM)
 			continue;
+		if (shunt_stream_is_shared(stream))
+			shunt_stream_look_at_mode(engine, fds[i].fd, stream);
 		if (shunt_stream_use_is_news(stream))
 			shunt_offer_used(engine, stream);
 		if (atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_FOREIGN)

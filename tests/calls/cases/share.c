@@ -417,6 +417,141 @@ static void child_closes(struct end *e)
 	close(ep);
 }
 
+/* --- flags and options: they belong to what the processes share --- */
+
+/* A child makes a call on the connection, and ends. */
+#define IN_CHILD(call)				\
+	do {					\
+		pid_t pid = MUST(e, fork());	\
+						\
+		if (!pid)			\
+			_exit((call) == -1);	\
+		reap(e, pid);			\
+	} while (0)
+
+/* Until the peer sends four bytes. */
+static void waits_for_four(struct end *e)
+{
+	struct job j;
+
+	job_sleeps(e, &j, job_recv, e->fd);
+	tell(e);
+	job_report(e, "recv", &j);
+}
+
+static void nonblocking_by_child(struct end *e)
+{
+	int on = 1, off = 0;
+
+	ask(e, e->fd);
+	IN_CHILD(fcntl(e->fd, F_SETFL, O_RDWR | O_NONBLOCK));
+	show(e, e->fd, 4, 0);
+	IN_CHILD(fcntl(e->fd, F_SETFL, O_RDWR));
+	waits_for_four(e);
+	IN_CHILD(ioctl(e->fd, FIONBIO, &on));
+	show(e, e->fd, 4, 0);
+	IN_CHILD(syscall(SYS_ioctl, e->fd, FIONBIO, &off));
+	waits_for_four(e);
+	IN_CHILD(syscall(SYS_fcntl, e->fd, F_SETFL, O_RDWR | O_NONBLOCK));
+	show(e, e->fd, 4, 0);
+	nonblock(e, e->fd, 0);	/* by this process itself */
+	waits_for_four(e);
+	nonblock(e, e->fd, 1);
+	show(e, e->fd, 4, 0);
+	meet(e);
+}
+
+static void told_fours_peer(struct end *e)
+{
+	char buf[4];
+
+	get(e, e->fd, buf, 4);
+	put(e, e->fd, "echo");
+	for (int i = 0; i < 3; i++) {
+		await(e);
+		put(e, e->fd, "four");
+	}
+	meet(e);
+}
+
+static void timeouts_by_child(struct end *e)
+{
+	struct timeval brief = { 0, 60000 }, never = { 0, 0 };
+	struct job j;
+
+	ask(e, e->fd);
+	IN_CHILD(setsockopt(e->fd, SOL_SOCKET, SO_RCVTIMEO, &brief, sizeof(brief)));
+	show(e, e->fd, 4, 0);
+	IN_CHILD(setsockopt(e->fd, SOL_SOCKET, SO_RCVTIMEO, &never, sizeof(never)));
+	IN_CHILD(setsockopt(e->fd, SOL_SOCKET, SO_SNDTIMEO, &brief, sizeof(brief)));
+	waits_for_four(e);
+	job_start(e, &j, job_send, e->fd);	/* the peer does not read */
+	job_report(e, "send in the end", &j);
+	meet(e);
+}
+
+static void told_four_peer(struct end *e)
+{
+	char buf[4];
+
+	get(e, e->fd, buf, 4);
+	put(e, e->fd, "echo");
+	await(e);
+	put(e, e->fd, "four");
+	meet(e);
+}
+
+static void low_water_by_child(struct end *e)
+{
+	int three = 3;
+	struct job j;
+
+	ask(e, e->fd);
+	IN_CHILD(setsockopt(e->fd, SOL_SOCKET, SO_RCVLOWAT, &three, sizeof(three)));
+	have(e, 1);
+	job_sleeps(e, &j, job_recv, e->fd);
+	say(e, "done: %d", j.done);
+	tell(e);
+	job_report(e, "recv", &j);
+}
+
+static void one_and_two_peer(struct end *e)
+{
+	char buf[4];
+
+	get(e, e->fd, buf, 4);
+	put(e, e->fd, "echo");
+	put(e, e->fd, "1");
+	meet(e);
+	await(e);
+	put(e, e->fd, "23");
+}
+
+/* The parent changes what the child uses. */
+static void nonblocking_by_parent(struct end *e)
+{
+	int over[2], back[2];
+	pid_t pid;
+	char c;
+
+	MUST(e, pipe(over));
+	MUST(e, pipe(back));
+	ask(e, e->fd);
+	pid = MUST(e, fork());
+	if (!pid) {
+		become(e, "child");
+		ask(e, e->fd);
+		MUST(e, write(back[1], "x", 1));
+		MUST(e, read(over[0], &c, 1));
+		show(e, e->fd, 4, 0);
+		_exit(0);
+	}
+	MUST(e, read(back[0], &c, 1));
+	nonblock(e, e->fd, 1);
+	MUST(e, write(over[1], "x", 1));
+	reap(e, pid);
+}
+
 const struct test cases_share[] = {
 	{"share_to_itself", 0, to_itself, echo_peer},
 	{"share_on_its_way", PROCS, on_its_way, met_echo_peer},
@@ -434,6 +569,10 @@ const struct test cases_share[] = {
 	{"share_daemon", PROCS, daemonized, echo_peer},
 	{"share_turns", PROCS, turns, echo_peer},
 	{"share_killed_reader", PROCS, killed_reader, echo_peer},
+	{"share_nonblocking_by_child", PROCS, nonblocking_by_child, told_fours_peer},
+	{"share_timeouts_by_child", PROCS, timeouts_by_child, told_four_peer},
+	{"share_low_water_by_child", PROCS, low_water_by_child, one_and_two_peer},
+	{"share_nonblocking_by_parent", PROCS, nonblocking_by_parent, echo_peer},
 	{"share_reuseport", ALONE, reuseport, NULL},
 	{"share_listener_passed", ALONE, listener_passed, NULL},
 	{"share_child_closes", ALONE, child_closes, NULL},
