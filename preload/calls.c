@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <dlfcn.h>
 #include <errno.h>
+#include <gnu/lib-names.h>
+#include "core/base/kernel_clock.h"
 #include "preload/calls.h"
 
 struct shunt_calls shunt_real;
@@ -21,16 +23,30 @@ static void *symbol_find(const char *name)
 	return (void *)missing;
 }
 
+/* What libc itself has under a name, whoever stands before it. It is always loaded, so the handle may stay open. */
+static void *symbol_of_libc(const char *name)
+{
+	void *libc = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
+	void *found = libc ? dlsym(libc, name) : NULL;
+
+	if (!found)
+		dlerror();
+	return found;
+}
+
 /*
  * No lock and no "once": two threads that come here together, before any constructor, write the
  * same pointers.
  */
 void shunt_calls_resolve(void)
 {
-	int saved = errno;
+	int (*clock)(clockid_t, struct timespec *), saved = errno;
 
 #define X(type, name, parameters) shunt_real.name = (type(*) parameters)symbol_find(#name);
 	SHUNT_CALLS(X)
 #undef X
+	clock = (int (*)(clockid_t, struct timespec *))symbol_of_libc("clock_gettime");
+	if (clock)
+		shunt_kernel_clock = clock;
 	errno = saved;
 }

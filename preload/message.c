@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* sendmsg(), recvmsg() and the calls for several messages, which TCP takes as so many calls. */
+#include "core/base/kernel_clock.h"
 #include "preload/rights.h"
 #include "preload/touch.h"
 #include "preload/transfer.h"
@@ -132,7 +133,7 @@ static bool count_down(const struct timespec *end, struct timespec *timeout)
 {
 	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	shunt_kernel_clock(CLOCK_MONOTONIC, &now);
 	timeout->tv_sec = end->tv_sec - now.tv_sec;
 	timeout->tv_nsec = end->tv_nsec - now.tv_nsec;
 	if (timeout->tv_nsec < 0) {
@@ -198,7 +199,7 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 	if (timeout) {
 		if (!valid(timeout))
 			return shunt_fail(EINVAL);
-		clock_gettime(CLOCK_MONOTONIC, &end);
+		shunt_kernel_clock(CLOCK_MONOTONIC, &end);
 		end.tv_sec += timeout->tv_sec;
 		end.tv_nsec += timeout->tv_nsec;
 		if (end.tv_nsec >= 1000000000) {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/base/kernel_clock.h"
 #include "preload/process.h"
 #include "preload/timeout.h"
 #include "preload/touch.h"
@@ -84,7 +85,7 @@ static void count_down(const struct timespec *end, struct timeval *timeout)
 	struct timespec now;
 	long long seconds, left;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	shunt_kernel_clock(CLOCK_MONOTONIC, &now);
 	seconds = end->tv_sec - now.tv_sec;
 	left = end->tv_nsec - now.tv_nsec;
 	while (left < 0) {
@@ -106,7 +107,7 @@ static int select_until(int nfds, fd_set *readable, fd_set *writable, fd_set *ex
 
 	if (timeout->tv_sec < 0 || timeout->tv_usec < 0)
 		return shunt_fail(EINVAL);
-	clock_gettime(CLOCK_MONOTONIC, &end);
+	shunt_kernel_clock(CLOCK_MONOTONIC, &end);
 	end.tv_sec += span.tv_sec;
 	end.tv_nsec += span.tv_nsec;
 	ready = (int)shunt_result(shunt_wait_select(shunt_process.engine, nfds, readable, writable,

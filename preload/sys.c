@@ -6,18 +6,11 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include "core/base/kernel_clock.h"
 #include "core/device/fault.h"
 #include "preload/process.h"
 
 #define KERNEL_SIGSET (_NSIG / 8)	/* bytes of a signal mask, as the kernel knows it */
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
 
 /*
  * The calls of libc's that are cancellation points, as bare system calls; libc's where they are waits (core/base/sys.h).
@@ -170,7 +163,7 @@ struct shunt_sys shunt_process_sys;
 void shunt_process_fill_sys(void)
 {
 	shunt_process_sys = (struct shunt_sys) {
-		.now = now,
+		.now = shunt_kernel_clock_now,
 		.sendmsg = own_sendmsg,
 		.recvmsg = own_recvmsg,
 		.getsockopt = shunt_real.getsockopt,

@@ -4,17 +4,14 @@
 #define SHUNT_CORE_BASE_CYCLES_H
 
 #include <stdint.h>
-#include <time.h>
+#include "core/base/kernel_clock.h"
 
 static inline uint64_t shunt_cycles(void)
 {
 #if defined(__x86_64__)
 	return __builtin_ia32_rdtsc();
 #else
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	return shunt_kernel_clock_now();
 #endif
 }
 

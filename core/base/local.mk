@@ -19,6 +19,7 @@ base_sources = \
 	core/base/identity.c core/base/identity.h \
 	core/base/iov.h \
 	core/base/json.c core/base/json.h \
+	core/base/kernel_clock.c core/base/kernel_clock.h \
 	core/base/keyfile.c core/base/keyfile.h \
 	core/base/lock.c core/base/lock.h \
 	core/base/lock_check.c core/base/lock_check.h \

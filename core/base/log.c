@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "core/base/config.h"
+#include "core/base/kernel_clock.h"
 #include "core/base/log_line.h"
 #include "core/base/outfile.h"
 #include "core/base/write_nosig.h"
@@ -97,14 +98,6 @@ static const struct {
 	[SHUNT_LOG_DEBUG] = { 0, 0 },
 };
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
-}
-
 static unsigned int kind_of(const char *message)
 {
 	return (unsigned int)(((uintptr_t)message * 0x9e3779b97f4a7c15) >> 58) % KINDS;
@@ -119,7 +112,7 @@ static int may_write(enum shunt_log_level level, const char *message, unsigned i
 	*left_out = 0;
 	if (!limits[level].burst)
 		return 1;
-	time = now();
+	time = shunt_kernel_clock_now();
 	full_at = kinds[kind].full_at;
 	do {
 		then = (full_at > time ? full_at : time) + limits[level].interval_ns;
@@ -184,7 +177,7 @@ int shunt_log_wants(enum shunt_log_level level)
 /* The journal has times of its own, so text there has none. */
 static enum shunt_log_format format_of(struct shunt_log_line *line, bool to_file)
 {
-	clock_gettime(CLOCK_REALTIME, &line->time);
+	shunt_kernel_clock(CLOCK_REALTIME, &line->time);
 	line->timed = to_file || standard_error.type != S_IFSOCK;
 	return format;
 }

@@ -30,6 +30,7 @@ tests_soft_conform_SOURCES = \
 	tests/soft/threads.c \
 	core/base/copy.c core/base/copy.h \
 	core/base/guard.c core/base/guard.h \
+	core/base/kernel_clock.c core/base/kernel_clock.h \
 	core/base/soft_model.c core/base/soft_model.h \
 	core/lane/window.c core/lane/window.h \
 	$(soft_sources) \
@@ -45,6 +46,7 @@ tests_soft_litmus_SOURCES = \
 	tests/soft/rig_soft.c \
 	core/base/copy.c core/base/copy.h \
 	core/base/guard.c core/base/guard.h \
+	core/base/kernel_clock.c core/base/kernel_clock.h \
 	core/base/soft_model.c core/base/soft_model.h \
 	$(soft_sources)
 tests_soft_litmus_CPPFLAGS = -I$(top_srcdir)

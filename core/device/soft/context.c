@@ -5,17 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
+#include "core/base/kernel_clock.h"
 #include "core/device/soft/device.h"
-
-static uint64_t monotonic(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static uint32_t power_of_two(uint32_t n)
 {
@@ -39,7 +31,7 @@ static int attr_fill(struct soft_attr *attr, const struct soft_attr *asked)
 	if (!attr->drop || !attr->keep)
 		attr->keep = NULL;
 	if (!attr->now)
-		attr->now = monotonic;
+		attr->now = shunt_kernel_clock_now;
 	if (attr->max_qp_wr > SEGMENT_DEPTH_MAX || attr->max_qp > SEGMENT_QUEUES ||
 	    attr->max_cqe > 1u << 24 || attr->arena_bytes > SEGMENT_BYTES_MAX / 2)
 		return EINVAL;

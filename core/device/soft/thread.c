@@ -9,7 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
-#include <time.h>
+#include "core/base/kernel_clock.h"
 #include "core/device/soft/device.h"
 
 enum {
@@ -89,7 +89,7 @@ static void wait_for_kick(struct soft_thread *thread, uint64_t ns)
 		pthread_cond_wait(&thread->cond, &thread->mutex);
 		return;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &until);
+	shunt_kernel_clock(CLOCK_MONOTONIC, &until);
 	ns += (uint64_t)until.tv_nsec;
 	until.tv_sec += (time_t)(ns / 1000000000);
 	until.tv_nsec = (long)(ns % 1000000000);

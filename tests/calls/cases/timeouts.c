@@ -4,6 +4,7 @@
 
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 static void set_timeout(struct end *e, int option, int ms)
@@ -234,6 +235,47 @@ static void early_end(struct end *e)
 	await(e);
 }
 
+/*
+ * A library before libc's may let its clock stand still (libfaketime, debuggers). The kernel's goes on, and so do the
+ * kernel's timeouts.
+ */
+static volatile int stands;
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	static struct timespec last;
+
+	if (!stands && (clock != CLOCK_MONOTONIC || syscall(SYS_clock_gettime, clock, &last)))
+		return (int)syscall(SYS_clock_gettime, clock, t);
+	*t = last;
+	return 0;
+}
+
+static void clock_stands(struct end *e)
+{
+	struct timespec span = {.tv_nsec = 60000000};
+	struct timeval t = {.tv_usec = 60000};
+	int ep = set_of(e, e->fd, EPOLLIN), fd;
+	char buf[10];
+	fd_set set;
+
+	set_timeout(e, SO_RCVTIMEO, 60);
+	stands = 1;
+	say(e, "poll %d", polled(e->fd, POLLIN, 60));
+	TRY(e, ppoll(&(struct pollfd){.fd = e->fd, .events = POLLIN}, 1, &span, NULL));
+	FD_ZERO(&set);
+	FD_SET(e->fd, &set);
+	TRY(e, select(e->fd + 1, &set, NULL, NULL, &t));
+	say(e, "left %ld", (long)t.tv_usec);
+	wait_on(e, ep, 60);
+	TRY(e, recv(e->fd, buf, 1, 0));
+	fd = make_listener(e, 0);	/* the first of a process begins what looks for peers */
+	close(fd);
+	stands = 0;
+	close(ep);
+	meet(e);
+}
+
 const struct test cases_timeouts[] = {
 	{"timeout_rcvtimeo", 0, rcvtimeo, rcvtimeo_peer},
 	{"timeout_sndtimeo", 0, sndtimeo, sndtimeo_peer},
@@ -242,5 +284,6 @@ const struct test cases_timeouts[] = {
 	{"timeout_epoll", 0, epoll_times, quiet},
 	{"timeout_select", 0, select_times, one_byte_peer},
 	{"timeout_ended_early", 0, early_end, one_byte_peer},
+	{"timeout_clock_stands", 0, clock_stands, quiet},
 	{NULL, 0, NULL, NULL},
 };
