@@ -48,6 +48,7 @@
 #include "core/stream/reset_unread.h"
 #include "core/stream/retire.h"
 #include "core/stream/unclaimed.h"
+#include "core/stream/destroyed.h"
 #include "core/stream/expire.h"
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -77,6 +78,7 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		{ "unclaimed", &tasks->unclaimed, shunt_claim_task_unclaimed, false },
 		{ "keepalive", &tasks->keepalive, shunt_keepalive_run, false },
 		{ "expiry", &tasks->expiry, shunt_expire_run, false },
+		{ "destroyed", &tasks->destroyed, shunt_destroyed_run, false },
 		{ "overflow", &tasks->overflow, shunt_overflow_run, false },
 		{ "join", &tasks->join, shunt_listener_worker_run, false },
 		{ "have", &tasks->have, shunt_listener_owner_run, false },

@@ -22,6 +22,7 @@
 #include "core/peer/rendezvous.h"
 #include "core/peer/witness.h"
 #include "core/poll/sleepcost.h"
+#include "core/stream/destroyed.h"
 
 struct shunt_meeting;
 struct shunt_monitor;
@@ -46,6 +47,7 @@ struct shunt_tasks {
 	struct shunt_task unclaimed;	/* an accepted connection carries bytes, and nobody has claimed it */
 	struct shunt_task keepalive;	/* idle lanes */
 	struct shunt_task expiry;	/* a sender gets nowhere, and its program may not wait for ever */
+	struct shunt_task destroyed;	/* sockets of links have ended, of which the links may have a word */
 	struct shunt_task overflow;	/* a sender waits for credit */
 	struct shunt_task join;		/* owners of rendezvous are to be found */
 	struct shunt_task have;		/* tellers whose rendezvous has gone; wanted_until */
@@ -97,6 +99,9 @@ struct shunt_service {
 	struct shunt_stream *asked;	/* by their peers to go back to the kernel; not answered yet */
 	_Atomic uint32_t refusing;	/* streams of which the program wants nothing more: see tx.c */
 	_Atomic uint32_t resends;	/* streams that wait for room on their sockets */
+
+	struct shunt_destroyed destroyed[SHUNT_DESTROYED];	/* in the order of their time */
+	uint32_t destroyed_count;
 
 	uint64_t uring_look;		/* when to look for rings of io_uring */
 

@@ -12,6 +12,7 @@
 #include "core/fork/fork_slots.h"
 #include "core/lane/send_buffer.h"
 #include "core/peer/claim_state.h"
+#include "core/stream/destroyed.h"
 #include "core/stream/proof.h"
 #include "core/stream/shutdown.h"
 #include "core/stream/track.h"
@@ -60,6 +61,7 @@ static void attach_begin(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_mock_begin(stream);
 	shunt_reconnect_done(stream);
 	atomic_store(&stream->state, SHUNT_LINKED);
+	shunt_destroyed_watch(engine, stream);
 	shunt_service_paces(engine);	/* it may stay on TCP */
 	shunt_tx_say_end(stream);	/* ended before: the link must say it too */
 	shunt_lock_take(&engine->streams_lock);

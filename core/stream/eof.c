@@ -29,6 +29,8 @@ int shunt_stream_pop_error(struct shunt_stream *stream)
 		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &kernel, &length);
 	if (!error || before & SHUNT_END_TOLD)
 		return 0;
+	if (kernel == ECONNABORTED)
+		return kernel;	/* the socket has been destroyed here, and the peer's reset answers that */
 	return error == EPIPE && kernel && is_cut(stream) ? kernel : error;
 }
 

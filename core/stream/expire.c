@@ -68,13 +68,21 @@ static uint32_t patience_of(struct shunt_engine *engine, struct shunt_stream *st
 	return patience;
 }
 
-/* As tcp_write_err(). Where the link lives, the peer learns that nothing will follow. Both locks held. */
-static void expire(struct shunt_engine *engine, struct shunt_stream *stream)
+/* As tcp_write_err(). Where the link lives, the peer learns that nothing will follow. */
+void shunt_expire_end(struct shunt_engine *engine, struct shunt_stream *stream, int error)
 {
-	shunt_loss_end(engine, stream, ETIMEDOUT);
+	shunt_loss_end(engine, stream, error);
 	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_EXPIRES);
 	if (atomic_load(&stream->link->state) == SHUNT_LINK_UP)
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
+}
+
+void shunt_expire_tell(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_group_tell(engine, stream,
+			 EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_TRACK);
+	if (!shunt_zero_copy_fetched(stream))
+		shunt_zero_copy_tell(stream);
 }
 
 /* Something is to be done. True: it is over. Both locks held. */
@@ -102,17 +110,13 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&tx->lock);
 	over = is_stuck(stream) && is_over(engine, stream);
 	if (over)
-		expire(engine, stream);
+		shunt_expire_end(engine, stream, ETIMEDOUT);
 	if (over || !is_stuck(stream))
 		atomic_store(&tx->stuck_since, 0);
 	shunt_lock_leave(&tx->lock);
 	if (over)
-		shunt_group_tell(engine, stream,
-				 EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP |
-					 SHUNT_READY_TRACK);
+		shunt_expire_tell(engine, stream);
 	shunt_lock_leave(&stream->rx.lock);
-	if (over && !shunt_zero_copy_fetched(stream))
-		shunt_zero_copy_tell(stream);
 }
 
 /* Until when nobody is due. */

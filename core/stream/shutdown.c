@@ -32,7 +32,8 @@ void shunt_tx_finish(struct shunt_stream *stream)
 		return;
 	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
 	tx->quick = false;
-	shunt_tx_say_end(stream);
+	if (!shunt_end_has(&stream->end, SHUNT_END_RESET)) /* it would overtake a reset of ours */
+		shunt_tx_say_end(stream);
 }
 
 /* The kernel's end must wait until what comes before it has been written, or has arrived. tx.lock held. */

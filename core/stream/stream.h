@@ -397,7 +397,7 @@ struct shunt_why {
 
 struct shunt_stream {
 	struct shunt_file file;
-	struct shunt_source source;	/* of the service thread's epoll: room on the socket */
+	struct shunt_source source;	/* of the service thread's epoll: the socket's end, and room on its copy (destroyed.h) */
 	struct shunt_source proof_source;	/* the same: the peer's nonce */
 	_Atomic uint8_t state;	/* enum shunt_state; changes under both locks */
 	_Atomic uint8_t role;	/* enum shunt_role */

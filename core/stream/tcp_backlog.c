@@ -138,13 +138,16 @@ int shunt_tcp_backlog_write(struct shunt_engine *engine, int fd, struct shunt_st
 	return 0;
 }
 
-static void backlog_moves(struct shunt_source *source, uint32_t events)
+void shunt_tcp_backlog_moves(struct shunt_stream *stream, uint32_t events)
 {
-	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, source);
 	struct shunt_engine *engine = stream->engine;
 
 	if (!shunt_lock_try(&stream->tx.lock))
 		return;	/* somebody is sending, and so writing it; the event comes again */
+	if (stream->tx.backlog.fd < 0) {	/* the event is of the program's socket */
+		shunt_lock_leave(&stream->tx.lock);
+		return;
+	}
 	if (events & EPOLLIN)
 		refuse(engine, stream);
 	if (shunt_tcp_backlog_write(engine, stream->tx.backlog.fd, stream) == -EAGAIN) {
@@ -177,7 +180,6 @@ void shunt_tcp_backlog_await_on(struct shunt_engine *engine, struct shunt_stream
 	}
 	if (fd < 0)
 		fd = shunt_own_fds_copy(engine, shunt_deferred_fin_fd(stream));
-	stream->source.ready = backlog_moves;
 	if (fd < 0 || shunt_loop_add(&engine->loop, fd, &stream->source, events_for(stream))) {
 		shunt_decision_say(SHUNT_LOG_ERROR, stream,
 				   "it is reset: out of descriptors or memory");

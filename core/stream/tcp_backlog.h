@@ -22,6 +22,8 @@ void shunt_tcp_backlog_await_on(struct shunt_engine *engine, struct shunt_stream
 /* Writes what must go over TCP again. 0, or -errno while some is left. */
 int shunt_tcp_backlog_write(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);
+/* An event of the descriptor of our own; nothing happens if there is none. Service thread. */
+void shunt_tcp_backlog_moves(struct shunt_stream *stream, uint32_t events);
 /* All of it has been written, by whoever came first. */
 void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);

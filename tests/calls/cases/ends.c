@@ -4,6 +4,9 @@
 
 #include <dlfcn.h>
 #include <limits.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/sendfile.h>
@@ -128,6 +131,123 @@ static void reset_behind_end_peer(struct end *e)
 	TRY(e, shutdown(e->fd, SHUT_WR));
 	meet(e);
 	TRY(e, close(e->fd));
+}
+
+/* --- an administrator ends it: ss -K --- */
+
+static void destroy(struct end *e)
+{
+	struct { struct nlmsghdr head; struct inet_diag_req_v2 wanted; } ask = {
+		.head = { sizeof(ask), SOCK_DESTROY, NLM_F_REQUEST | NLM_F_ACK, 1, 0 },
+		.wanted = { .sdiag_family = AF_INET, .sdiag_protocol = IPPROTO_TCP, .idiag_states = ~0u },
+	};
+	struct { struct nlmsghdr head; struct nlmsgerr error; struct nlmsghdr rest; } answer = { .error.error = -ENODATA };
+	struct sockaddr_in ours, theirs;
+	socklen_t length = sizeof(ours);
+	int fd = MUST(e, socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+
+	MUST(e, getsockname(e->fd, (struct sockaddr *)&ours, &length));
+	MUST(e, getpeername(e->fd, (struct sockaddr *)&theirs, &length));
+	ask.wanted.id.idiag_sport = ours.sin_port;
+	ask.wanted.id.idiag_dport = theirs.sin_port;
+	ask.wanted.id.idiag_src[0] = ours.sin_addr.s_addr;
+	ask.wanted.id.idiag_dst[0] = theirs.sin_addr.s_addr;
+	ask.wanted.id.idiag_cookie[0] = ask.wanted.id.idiag_cookie[1] = ~0u;
+	MUST(e, send(fd, &ask, sizeof(ask), 0));
+	MUST(e, recv(fd, &answer, sizeof(answer), 0));
+	close(fd);
+	errno = -answer.error.error;
+	if (!errno)
+		return;
+	say(e, "not here: %s", strerrorname_np(errno));	/* a right of root's in its network, and an option of the kernel */
+	reset_on_close(e, e->fd);
+	exit(0);
+}
+
+/* Both ends see it. Only the first call is told of the error, so cases differ in which that is. */
+static void destroyed(struct end *e)
+{
+	ended(e, e->fd, POLLHUP);
+	bits(e, "poll", polled(e->fd, ALL, 0));
+	show(e, e->fd, 10, 0);
+	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
+	so_error(e, e->fd);
+	show(e, e->fd, 10, 0);
+	bits(e, "poll", polled(e->fd, ALL, 0));
+}
+
+static void destroyed_idle(struct end *e)
+{
+	destroy(e);
+	destroyed(e);
+}
+
+static void destroyed_unread(struct end *e)
+{
+	arrived(e, e->fd, 4);
+	destroy(e);
+	ended(e, e->fd, POLLHUP);
+	show(e, e->fd, 2, 0);
+	destroyed(e);
+}
+
+static void destroyed_unread_peer(struct end *e)
+{
+	put(e, e->fd, "last");
+	destroyed(e);
+}
+
+static void destroyed_send(struct end *e)
+{
+	destroy(e);
+	ended(e, e->fd, POLLHUP);
+	TRY(e, send(e->fd, "x", 1, MSG_NOSIGNAL));
+	destroyed(e);
+}
+
+static void destroyed_error(struct end *e)
+{
+	destroy(e);
+	ended(e, e->fd, POLLHUP);
+	so_error(e, e->fd);
+	destroyed(e);
+}
+
+static void destroyed_under(struct end *e, void (*work)(struct job *j), int fd)
+{
+	struct job j;
+
+	job_sleeps(e, &j, work, fd);
+	destroy(e);
+	job_report(e, "told", &j);
+	destroyed(e);
+}
+
+static void destroyed_recv(struct end *e)
+{
+	destroyed_under(e, job_recv, e->fd);
+}
+
+static void destroyed_poll(struct end *e)
+{
+	destroyed_under(e, job_poll, e->fd);
+}
+
+static void destroyed_epoll(struct end *e)
+{
+	destroyed_under(e, job_epoll, e->fd);
+}
+
+static void destroyed_sender(struct end *e)
+{
+	destroyed_under(e, job_send, e->fd);
+}
+
+/* Its peer does not read, so bytes are left unread. */
+static void destroyed_sender_peer(struct end *e)
+{
+	ended(e, e->fd, POLLHUP);
+	so_error(e, e->fd);
 }
 
 /* --- what runs at the end of a process, and uses the connection --- */
@@ -506,6 +626,14 @@ const struct test cases_ends[] = {
 	{"ends_killed_after_some", PROCS, left_unread, killed_after_some_peer},
 	{"ends_exit_lingering", PROCS, left_lingering, exit_lingering_peer},
 	{"ends_killed_lingering", PROCS, left_lingering, killed_lingering_peer},
+	{"ends_destroyed_idle", 0, destroyed_idle, destroyed},
+	{"ends_destroyed_unread", 0, destroyed_unread, destroyed_unread_peer},
+	{"ends_destroyed_send", 0, destroyed_send, destroyed},
+	{"ends_destroyed_error", 0, destroyed_error, destroyed},
+	{"ends_destroyed_recv", 0, destroyed_recv, destroyed},
+	{"ends_destroyed_poll", 0, destroyed_poll, destroyed},
+	{"ends_destroyed_epoll", 0, destroyed_epoll, destroyed},
+	{"ends_destroyed_sender", 0, destroyed_sender, destroyed_sender_peer},
 	{"ends_quick_handler", PROCS, quick_handler, echo_peer},
 	{"ends_exit_handler", PROCS, exit_handler, echo_peer},
 	{"ends_exit_destructor", PROCS, exit_destructor, echo_peer},

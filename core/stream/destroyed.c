@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/stream/destroyed.h"
+#include <errno.h>
+#include <sys/epoll.h>
+#include "core/engine.h"
+#include "core/service.h"
+#include "core/stream/expire.h"
+#include "core/stream/tcp_backlog.h"
+
+#define PATIENCE 100000000ull	/* ns for the link's word */
+
+/* The link has said nothing of an end, and may go on for ever. Both locks held. */
+static bool is_unsaid(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
+	       atomic_load(&stream->link->state) == SHUNT_LINK_UP &&
+	       !atomic_load(&stream->lane->failed) && !shunt_intake_final(&stream->rx.intake) &&
+	       !shunt_stream_is_released(stream) && atomic_load(&stream->end.fin) == SHUNT_NEVER &&
+	       !shunt_end_has(&stream->end, SHUNT_END_RESET | SHUNT_END_TOLD);
+}
+
+/* The kernel's error, which is ours to tell from here on; 0: there is none. */
+static int take_error(struct shunt_stream *stream)
+{
+	socklen_t length = sizeof(int);
+	int error = 0;
+
+	if (shunt_stream_tcp_closed(stream))
+		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+	return error;
+}
+
+static void judge(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int error = 0;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	shunt_group_poll_fully(engine);
+	if (is_unsaid(stream))
+		error = take_error(stream);
+	if (error)
+		shunt_expire_end(engine, stream, error);
+	shunt_lock_leave(&stream->tx.lock);
+	if (error)
+		shunt_expire_tell(engine, stream);
+	shunt_lock_leave(&stream->rx.lock);
+}
+
+static void note(struct shunt_service *service, struct shunt_stream *stream)
+{
+	struct shunt_destroyed *list = service->destroyed;
+	uint64_t at = shunt_now(service->engine) + PATIENCE;
+
+	if (service->destroyed_count == SHUNT_DESTROYED) {
+		judge(service->engine, list[0].stream);
+		for (uint32_t i = 1; i < SHUNT_DESTROYED; i++)
+			list[i - 1] = list[i];
+		service->destroyed_count--;
+	}
+	list[service->destroyed_count++] = (struct shunt_destroyed) { stream, at };
+	shunt_task_at(&service->tasks.destroyed, at);
+}
+
+/* Of the stream's socket, or of the copy that tcp_backlog.c has of it. */
+static void socket_ready(struct shunt_source *source, uint32_t events)
+{
+	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, source);
+
+	if (events & EPOLLERR && atomic_load(&stream->state) == SHUNT_LINKED)
+		note(stream->engine->service, stream);
+	shunt_tcp_backlog_moves(stream, events);
+}
+
+void shunt_destroyed_watch(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	int saved = errno;
+
+	shunt_assert_held(&stream->rx.lock);
+	shunt_assert_held(&stream->tx.lock);
+	stream->source.ready = socket_ready;
+	/* Errors are reported in any case. A link that has come back finds the socket registered. */
+	if (shunt_loop_add(&engine->loop, stream->fd, &stream->source, EPOLLET) == -EEXIST)
+		shunt_loop_change(&engine->loop, stream->fd, &stream->source, EPOLLET);
+	errno = saved;
+}
+
+void shunt_destroyed_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_service_of(task, destroyed);
+	struct shunt_destroyed *list = service->destroyed;
+	uint64_t now = shunt_now(service->engine);
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < service->destroyed_count; i++)
+		if (list[i].at <= now)
+			judge(service->engine, list[i].stream);
+		else
+			list[kept++] = list[i];
+	service->destroyed_count = kept;
+	if (kept)
+		shunt_task_at(task, list[0].at);
+}
