@@ -2,6 +2,9 @@
 /* Several threads on one connection, and many connections in threads. */
 #include "cases.h"
 
+#include <sys/epoll.h>
+#include <sys/stat.h>
+
 #define FRAMES 1000
 #define FRAME 64
 
@@ -224,6 +227,44 @@ static void closed_cancels_peer(struct end *e)
 	meet(e);
 }
 
+/* Of this process, as a fork that warns of others counts them. */
+static void count_threads(struct end *e, const char *when)
+{
+	struct stat tasks;
+
+	MUST(e, stat("/proc/self/task", &tasks));
+	say(e, "%s: %ld threads", when, (long)tasks.st_nlink - 2);
+}
+
+/* Nothing listens here, and nothing has been used that could be claimed. */
+static void before_use(struct end *e)
+{
+	int ep, fd;
+
+	count_threads(e, "at first");
+	ep = MUST(e, epoll_create1(0));
+	fd = MUST(e, socket(AF_INET, SOCK_STREAM, 0));
+	count_threads(e, "socket");
+	MUST(e, bind(fd, (struct sockaddr *)&(struct sockaddr_in){ .sin_family = AF_INET }, sizeof(struct sockaddr_in)));
+	nonblock(e, fd, 1);
+	nonblock(e, fd, 0);
+	TRY(e, connect(fd, (struct sockaddr *)&e->addr, e->addrlen));
+	SET(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+	count_threads(e, "connected");
+	meet(e);
+	close(fd);
+	close(ep);
+	count_threads(e, "closed");
+}
+
+static void before_use_peer(struct end *e)
+{
+	int fd = pick_up(e);
+
+	meet(e);
+	close(fd);
+}
+
 const struct test cases_threads[] = {
 	{"thread_two_writers", 0, two_writers, two_writers_peer},
 	{"thread_two_readers", 0, two_readers, two_readers_peer},
@@ -231,5 +272,6 @@ const struct test cases_threads[] = {
 	{"thread_cancelled", 0, cancelled, cancelled_peer},
 	{"thread_cancelled_closes", 0, cancelled_closes, cancelled_closes_peer},
 	{"thread_closed_cancels", 0, closed_cancels, closed_cancels_peer},
+	{"thread_before_use", RAW | PROCS, before_use, before_use_peer},
 	{NULL, 0, NULL, NULL},
 };
