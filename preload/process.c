@@ -8,6 +8,7 @@
 #include "core/base/config_review.h"
 #include "core/base/keyfile.h"
 #include "core/base/log.h"
+#include "core/base/program.h"
 #include "core/device/fault.h"
 #include "core/stream/uring.h"
 #include "preload/confine.h"
@@ -274,6 +275,7 @@ static void end(int status, void *unused)
 __attribute__((constructor)) static void begin(void)
 {
 	shunt_calls_resolve();
+	shunt_program_note(program_invocation_short_name);
 	shunt_process_begin();
 	shunt_process_atfork();
 	(void)on_exit(end, NULL);

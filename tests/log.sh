@@ -32,6 +32,18 @@ for line in lines:
 assert '"quoted"' in lines[0]["text"] and "SHUNT_SPIN_US=abc" in lines[1]["text"], lines
 PYTHON
 
+# A program that writes a title over its arguments, as nginx does, keeps its name.
+cat >"$work/titled.py" <<'PYTHON'
+import sys
+begin, end = map(int, open("/proc/self/stat").read().rsplit(")", 1)[1].split()[45:47])
+with open("/proc/self/mem", "r+b", buffering=0) as memory:
+    memory.seek(begin)
+    memory.write(b"t" * (end - begin - 1))
+exec(open(sys.argv[1]).read())
+PYTHON
+expect 0 env SHUNT_STATS="$work/titled" LD_PRELOAD="$library" "$python" "$work/titled.py" "$work/listen.py"
+has "$(cat "$work/titled")" '"program":"python[^"]*"'
+
 # The library says what `shunt run` would have said. One that is switched off says nothing.
 expect 0 env SHUNT_SPINUS=1 SHUNT_POLL=event SHUNT_SPIN_US=7 LD_PRELOAD="$library" "$python" "$work/listen.py"
 has "$err" 'warn: there is no variable SHUNT_SPINUS; is it SHUNT_SPIN_US that is meant\?$'

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/events.h"
-#include <errno.h>
 #include <limits.h>
 #include "core/admin/command.h"
 #include "core/base/answer.h"
 #include "core/base/json.h"
+#include "core/base/program.h"
 #include "core/engine.h"
 #include "core/trace/slow.h"
 
@@ -24,7 +24,7 @@ int shunt_events_command(struct shunt_engine *engine, int count, char **words,
 	}
 	shunt_json_begin(&json);
 	shunt_json_put(&json, "{\"schema\":%d,\"pid\":%d,\"program\":", SCHEMA, (int)engine->pid);
-	shunt_json_string(&json, program_invocation_short_name);
+	shunt_json_string(&json, shunt_program_name());
 	shunt_json_put(&json, ",\"now_ns\":%llu", (unsigned long long)shunt_now(engine));
 	json.comma = true;
 	shunt_json_number(&json, "poll_warn_us", shunt_config_live(&engine->config.poll_warn_us));

@@ -11,6 +11,7 @@
 #include "core/base/identity.h"
 #include "core/base/json.h"
 #include "core/base/outfile.h"
+#include "core/base/program.h"
 #include "core/fd/own_fds.h"
 #include "core/lane/zero_copy.h"
 #include "core/link/trust.h"
@@ -184,7 +185,7 @@ static void put_left(struct shunt_json *text, struct shunt_engine *engine)
 static void put_program(struct shunt_json *text)
 {
 	shunt_json_put(text, "\"program\":");
-	shunt_json_string(text, program_invocation_short_name);
+	shunt_json_string(text, shunt_program_name());
 	shunt_json_put(text, ",");
 }
 

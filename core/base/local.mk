@@ -30,6 +30,7 @@ base_sources = \
 	core/base/machine.h \
 	core/base/narrow.h \
 	core/base/outfile.c core/base/outfile.h \
+	core/base/program.c core/base/program.h \
 	core/base/poison.h \
 	core/base/random.c core/base/random.h \
 	core/base/reason.c core/base/reason.h \

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/log_line.h"
-#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include "core/base/address.h"
+#include "core/base/program.h"
 
 #define DAY 86400
 #define PROGRAM_MAX 64	/* bytes of the program's name that are shown */
@@ -147,7 +147,7 @@ static void put_json_line(struct out *out, const struct shunt_log_line *line)
 
 	shunt_log_time(&line->time, time);
 	put(out, "{\"time\":\"%s\",\"pid\":%d,\"program\":\"", time, (int)getpid());
-	put_escaped(out, program_invocation_short_name, PROGRAM_MAX);
+	put_escaped(out, shunt_program_name(), PROGRAM_MAX);
 	put(out, "\",\"level\":\"%s\",", names[line->level]);
 	if (line->left_out)
 		put(out, "\"left_out\":%u,", line->left_out);
