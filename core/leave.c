@@ -396,8 +396,8 @@ void shunt_engine_begin_anew(struct shunt_engine *engine)
 		shunt_listen_again(engine);
 }
 
-void shunt_engine_begin_early(struct shunt_engine *engine)
+void shunt_engine_begin_early(struct shunt_engine *engine, bool unknown)
 {
-	if (listens(engine))
+	if (unknown ? engine->device_choice != SHUNT_DEVICE_NONE : listens(engine))
 		(void)engine->serve(engine);
 }

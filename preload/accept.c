@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <netinet/in.h>
 #include "preload/process.h"
 
 static int accepted(struct shunt_file *file, int listener, int fd, bool nonblocking)
@@ -16,14 +15,6 @@ static int accepted(struct shunt_file *file, int listener, int fd, bool nonblock
 	return fd;
 }
 
-static bool is_tcp(int fd)
-{
-	socklen_t length = sizeof(int);
-	int protocol = 0;
-
-	return !real(getsockopt)(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) && protocol == IPPROTO_TCP;
-}
-
 /*
  * A listener that this program has not made: inherited by exec, from systemd, or passed by another process. From now
  * on it is known.
@@ -32,8 +23,8 @@ static int from_unknown(int listener, int fd, bool nonblocking)
 {
 	int saved = errno;
 
-	if (fd < 0 || shunt_process_is_stdio(listener) || shunt_process_foreign() || !is_tcp(listener) ||
-	    !shunt_process_engine())
+	if (fd < 0 || shunt_process_is_stdio(listener) || shunt_process_foreign() ||
+	    !shunt_process_is_tcp(listener) || !shunt_process_engine())
 		goto leave;
 	shunt_file_adopted(shunt_process.engine, listener);
 	accepted(shunt_lookup(listener), listener, fd, nonblocking);

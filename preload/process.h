@@ -7,6 +7,7 @@
 #define SHUNT_PRELOAD_PROCESS_H
 
 #include <errno.h>
+#include <netinet/in.h>
 #include "preload/calls.h"
 #include "core/api.h"
 #include "core/poll/cancel.h"
@@ -113,6 +114,16 @@ static SHUNT_INLINE bool shunt_is_own_fd(const struct shunt_file *file)
 static inline bool shunt_process_is_stdio(int fd)
 {
 	return fd <= 2;
+}
+
+/* A socket that the table does not know. */
+static inline bool shunt_process_is_tcp(int fd)
+{
+	socklen_t length = sizeof(int);
+	int protocol = 0;
+
+	return !real(getsockopt)(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) &&
+	       protocol == IPPROTO_TCP;
 }
 
 static inline struct shunt_stream *shunt_as_stream(struct shunt_file *file)

@@ -6,9 +6,35 @@
  */
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 #include "preload/calls.h"
 #include "preload/confine.h"
 #include "preload/touch.h"
+
+#define NUMBERS 4096	/* where a listener is looked for: a new descriptor has the lowest number that is free */
+
+static bool is_unknown_listener(int fd)
+{
+	struct shunt_file *file = shunt_files_get(shunt_process.files, fd);
+	socklen_t length = sizeof(int);
+	int listening = 0;
+
+	return (!file || file->kind == SHUNT_FILE_CLOSED) &&
+	       !real(getsockopt)(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &length) && listening &&
+	       shunt_process_is_tcp(fd);
+}
+
+/*
+ * Inherited or passed, and no connection was accepted there yet. A new worker of haproxy has all of its listeners from
+ * the former one. A chroot may lack /proc, so each number is asked for.
+ */
+static bool holds_unknown_listener(void)
+{
+	for (int fd = STDERR_FILENO + 1; fd < NUMBERS; fd++)
+		if (is_unknown_listener(fd))
+			return true;
+	return false;
+}
 
 /* The caller is one already. */
 static bool forbids_threads(const struct rlimit64 *limit)
@@ -18,14 +44,18 @@ static bool forbids_threads(const struct rlimit64 *limit)
 
 static void limit_look(pid_t pid, long resource, const void *limit)
 {
-	struct shunt_engine *engine = __atomic_load_n(&shunt_process.engine, __ATOMIC_SEQ_CST);
 	int saved = errno;
+	bool unknown;
 
-	if (likely(!engine) || resource != RLIMIT_NPROC || (pid && pid != getpid()) ||
-	    shunt_process_foreign() || shunt_process_confined() || !forbids_threads(limit))
+	if (likely(resource != RLIMIT_NPROC) || (pid && pid != getpid()) ||
+	    shunt_process_foreign() || shunt_process_confined() || !forbids_threads(limit) ||
+	    !shunt_process_enabled())
 		return;
-	shunt_begin_anew();
-	shunt_engine_begin_early(engine);
+	unknown = holds_unknown_listener();
+	if (unknown ? shunt_process_engine() : shunt_process_has_engine()) {
+		shunt_begin_anew();
+		shunt_engine_begin_early(shunt_process.engine, unknown);
+	}
 	errno = saved;
 }
 

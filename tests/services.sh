@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # The drop-ins of contrib/systemd, beside the units that they are for. systemd reads both without a complaint. A list of the
 # unit is added to where it has one, and nowhere else. As root: the unit's own command, with its user and the environment
-# of both, ends with a server that listens and has the library, whatever wrappers there are between. It runs without
-# systemd, in namespaces where what it writes is thrown away. Units that are not installed are skipped. TAP.
+# of both, ends with a server that listens and has the library, whatever wrappers there are between. haproxy is reloaded,
+# and still carries connections on the link. It runs without systemd, in namespaces
+# where what it writes is thrown away. Units that are not installed are skipped. TAP.
 # shellcheck disable=SC2317 # functions are called by name
 # shellcheck source-path=SCRIPTDIR source=calls/lib.sh
 set -u
@@ -60,19 +61,57 @@ listeners() { # PORT
 	ss -ltnpH "sport = :$1" | grep -o 'pid=[0-9]*' | cut -d= -f2 | sort -u
 }
 
-has_library() { # PORT: each process that listens there; the one that started a daemon may have ended since it was listed
-	local process maps any=
-	for process in $(listeners "$1"); do
-		maps=$(cat "/proc/$process/maps" 2>/dev/null)
-		[ "$maps" ] || continue
-		any=yes
-		grep -q '/libshunt.so$' <<<"$maps" || return
-	done
-	[ "$any" ]
-}
-
 listened() {
 	[ "$(listeners "$1")" ]
+}
+
+# loaded PORT: "yes" or "no" for each process that listens there, into $library. False: nobody does. The process that
+# started a daemon may have ended since it was listed.
+loaded() {
+	local process maps
+	library=
+	for process in $(listeners "$1"); do
+		maps=$(cat "/proc/$process/maps" 2>/dev/null)
+		[ -z "$maps" ] || library+=$(grep -q '/libshunt.so$' <<<"$maps" && echo yes || echo no)
+	done
+	[ "$library" ]
+}
+
+has_library() { # PORT
+	within loaded "$1" && [[ $library != *no* ]]
+}
+
+# A connection to the PORT that is kept gets to the link, or says why not.
+is_linked() {
+	timeout "${WITHIN:-120}" env SHUNT_CLAIM_MS=60000 "$builddir/tools/shunt" run python3 - "$1" "$builddir/tools/shunt" <<-'END'
+		import json, os, socket, subprocess, sys
+		connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+		while True:
+		    for request in range(100):
+		        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		        answer = b""
+		        while not answer.endswith(b"small"):
+		            answer += connection.recv(4096) or sys.exit("# the server has ended")
+		    said = subprocess.run([sys.argv[2], "stat", "--json", str(os.getpid())], stdout=subprocess.PIPE)
+		    [stream] = json.loads(said.stdout)[0]["streams"]
+		    if stream["rx"]["link"]:
+		        sys.exit(0)
+		    if stream["reason"]:
+		        sys.exit("# on TCP: " + stream["reason"])
+	END
+}
+
+# reloads PIDFILE PORT: as its unit has it. Other processes listen then, with the listeners of the former.
+reloads() {
+	local before
+	before=$(listeners "$2")
+	kill -USR2 "$(cat "$1")" && within are_others "$2" "$before"
+}
+
+are_others() { # PORT PIDS
+	local now
+	now=$(listeners "$1")
+	[ "$now" ] && ! grep -qxF -e "$2" <<<"$now"
 }
 
 # Folders of services are there as empty ones; databases as they are, and what is written to them is thrown away.
@@ -85,9 +124,9 @@ scenery() {
 	mount -t overlay overlay -o "lowerdir=/var/lib,upperdir=/run/upper,workdir=/run/work" /var/lib || return 77
 }
 
-# run_unit FILE DROP-IN PORT: in namespaces of its own.
+# run_unit FILE DROP-IN PORT [reload]: in namespaces of its own.
 run_unit() {
-	local user command variable
+	local user command variable reload=${4:-}
 	scenery || return
 	while read -r variable; do
 		eval "set -- \"\$1\" \"\$2\" \"\$3\" $variable"	# quoted as in a shell
@@ -100,15 +139,18 @@ run_unit() {
 	user=$(values User "$1" | tail -n 1)
 	eval "${user:+$(as_user "$user")} $command" > "$work/started" 2>&1 < /dev/null &
 	children+=("$!")
-	within listened "$3" && has_library "$3" && return
+	if has_library "$3"; then
+		[ "$reload" ] || return 0
+		is_linked "$3" && reloads /run/haproxy.pid "$3" && is_linked "$3" && return
+	fi
 	echo "# listening at port $3: $(listeners "$3" | paste -sd ' ')"
 	sed 's/^/# /' "$work/started" | tail -n 5
 	return 1
 }
 
-starts() { # UNIT DROP-IN PORT
+starts() { # UNIT DROP-IN PORT [reload]
 	local rc=0
-	unshare -m -- bash "$0" --run "$units/$1.service" "$2" "$3" || rc=$?
+	unshare -m -- bash "$0" --run "$units/$1.service" "${@:2}" || rc=$?
 	clean_listeners "$3"
 	return "$rc"
 }
@@ -132,13 +174,17 @@ cluster() {
 	echo "${file%/environment}"
 }
 
+cluster_port() { # VERSION/NAME: which pg_ctlcluster waits for, too
+	sed -n 's/^port = \([0-9]*\).*/\1/p' "/etc/postgresql/$1/postgresql.conf"
+}
+
 run_cluster() { # VERSION/NAME PORT
 	scenery || return
 	mkdir /run/etc /run/etcwork
 	mount -t overlay overlay -o "lowerdir=/etc,upperdir=/run/etc,workdir=/run/etcwork" /etc || return 77
 	sed "s#^LD_PRELOAD.*#LD_PRELOAD = '$builddir/.libs/libshunt.so'#" "$built/postgresql/environment" >> "/etc/postgresql/$1/environment"
-	LD_PRELOAD='' pg_ctlcluster --skip-systemctl-redirect "${1%/*}" "${1#*/}" start -- -o "-p $2" > "$work/started" 2>&1
-	within listened "$2" && has_library "$2" && return
+	LD_PRELOAD='' pg_ctlcluster --skip-systemctl-redirect "${1%/*}" "${1#*/}" start > "$work/started" 2>&1
+	has_library "$2" && return
 	sed 's/^/# /' "$work/started" | tail -n 5
 	return 1
 }
@@ -155,7 +201,7 @@ if [ "${1-}" = --cluster ]; then
 	exit
 fi
 if [ "${1-}" = --run ]; then
-	run_unit "$2" "$3" "$4"
+	run_unit "${@:2}"
 	exit
 fi
 
@@ -173,12 +219,15 @@ start_each() {
 			continue
 		fi
 		drop_in "$name" > "$work/drop-in"
-		[ "$name" != haproxy ] || export OWN_CONFIG=$work/haproxy.cfg
+		if [ "$name" = haproxy ]; then
+			OWN_CONFIG=$work/haproxy.cfg check "$name: its server has the library, and a reload's connections are on the link" \
+				starts "$name" "$work/drop-in" "$port" reload
+			continue
+		fi
 		check "$name: its server has the library" starts "$name" "$work/drop-in" "$port"
-		unset OWN_CONFIG
 	done
 	if [ "$(cluster)" ]; then
-		check "postgresql: its server has the library" starts_cluster "$(cluster)" 7002
+		check "postgresql: its server has the library" starts_cluster "$(cluster)" "$(cluster_port "$(cluster)")"
 	else
 		skip "postgresql: its server has the library" "there is no cluster"
 	fi

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * anew accept|poll|select|epoll user|borrowed|narrowed|rights|filter|threads|threads-number:
+ * anew accept|poll|select|epoll user|borrowed|narrowed|rights|filter|threads|threads-number [FD]:
  * listens, and confines itself as the second word says. Then it says "port N", waits for a
  * connection in the call of the first word, and echoes until it ends.
  * - user, rights: changes its user (to itself), or its rights.
@@ -9,6 +9,7 @@
  * - filter: sets a filter that allows everything.
  * - threads, threads-number: in each thread gives root up and then forbids itself new threads, as
  *   haproxy does.
+ * With FD, by "passed", the listener is another program's, which execs this one.
  */
 #define _GNU_SOURCE
 #include <grp.h>
@@ -17,6 +18,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -130,21 +132,45 @@ static void await(const char *call, int ep, int listening)
 		must("epoll_wait", epoll_wait(ep, &event, 1, -1) != 1);
 }
 
-int main(int argc, char **argv)
+static int make_listener(void)
 {
 	struct sockaddr_in at = loopback(0);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	must("bind", bind(fd, (struct sockaddr *)&at, sizeof(at)));
+	must("listen", listen(fd, 8));
+	return fd;
+}
+
+/* The new program has the listener, and has not made it. */
+static int pass_on(char **argv)
+{
+	char number[20];
+
+	snprintf(number, sizeof(number), "%d", make_listener());
+	execl("/proc/self/exe", argv[0], argv[1], argv[2], number, (char *)NULL);
+	die("exec");
+}
+
+int main(int argc, char **argv)
+{
+	bool epolls = argc > 1 && !strcmp(argv[1], "epoll");
 	struct epoll_event event = {.events = EPOLLIN};
+	struct sockaddr_in at = { 0 };
 	socklen_t length = sizeof(at);
-	int ep = epoll_create1(0), listening = socket(AF_INET, SOCK_STREAM, 0), fd;
+	int ep = -1, listening, fd;
 	char buf[4096];
 	int requests = 0;
 	ssize_t r;
 
-	if (argc != 3)
+	if (argc != 3 && argc != 4)
 		return 2;
-	must("bind", bind(listening, (struct sockaddr *)&at, length));
-	must("listen", listen(listening, 8) || getsockname(listening, (struct sockaddr *)&at, &length));
-	must("epoll_ctl", epoll_ctl(ep, EPOLL_CTL_ADD, listening, &event));
+	if (argc == 4 && !strcmp(argv[3], "passed"))
+		return pass_on(argv);
+	listening = argc == 4 ? atoi(argv[3]) : make_listener();
+	must("getsockname", getsockname(listening, (struct sockaddr *)&at, &length));
+	must("epoll_ctl", epolls && ((ep = epoll_create1(0)) < 0 ||
+				     epoll_ctl(ep, EPOLL_CTL_ADD, listening, &event)));
 	change(argv[2]);
 	printf("port %d\n", ntohs(at.sin_port));
 	fflush(stdout);
