@@ -36,15 +36,22 @@ static void *symbol_of_libc(const char *name)
 
 /*
  * No lock and no "once": two threads that come here together, before any constructor, write the
- * same pointers.
+ * same pointers. No memory is taken: an allocator may be calling, under its own lock.
  */
 void shunt_calls_resolve(void)
 {
-	int (*clock)(clockid_t, struct timespec *), saved = errno;
+	int saved = errno;
 
 #define X(type, name, parameters) shunt_real.name = (type(*) parameters)symbol_find(#name);
 	SHUNT_CALLS(X)
 #undef X
+	errno = saved;
+}
+
+void shunt_calls_find_clock(void)
+{
+	int (*clock)(clockid_t, struct timespec *), saved = errno;
+
 	clock = (int (*)(clockid_t, struct timespec *))symbol_of_libc("clock_gettime");
 	if (clock)
 		shunt_kernel_clock = clock;

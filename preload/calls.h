@@ -230,6 +230,8 @@ extern struct shunt_calls shunt_real;
 
 /* Safe at any time and from any thread: it stores the same values again. */
 void shunt_calls_resolve(void);
+/* When the library is loaded. dlopen(3) takes memory, so no other call may do it. */
+void shunt_calls_find_clock(void);
 
 /*
  * The real call. Before our constructor runs (another library's may be first) the pointer is still

@@ -91,6 +91,13 @@ expect 0 env LD_PRELOAD="$work/other.so" "$shunt" run "$work/talk"
 has "$out" '^2000 of 2000'
 has "$err" '^2 socket\(\), 3 close\(\)'
 
+# --- a program whose allocator makes a system call under its lock, before our constructor has run ---
+# shellcheck disable=SC2086
+$CC -shared -fPIC -fno-builtin -pthread -o "$work/liballocator.so" "$top/tests/harmless/allocator.c" &&
+	$CC -O1 -pthread -o "$work/allocates" "$talk" -Wl,--no-as-needed -L"$work" -lallocator -Wl,-rpath,"$work" ||
+	problem "no allocator"
+alike "$work/allocates" && ended 0
+
 # --- a program built with AddressSanitizer: it runs, it finds what it finds ---
 # shellcheck disable=SC2086
 if $CC -g -fsanitize=address -pthread -o "$work/asan" "$talk" 2> /dev/null; then
