@@ -139,6 +139,7 @@ static void make_engine(void)
 	if (!engine)
 		return;
 	shunt_engine_key(engine, key, lacks_key);
+	shunt_signal_watch_faults();
 	__atomic_store_n(&shunt_process.engine, engine, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&shunt_process.files, shunt_engine_files(engine), __ATOMIC_RELEASE);
 	/* In one order with uring_note(): it sees the engine, or this sees its answer. */

@@ -46,6 +46,8 @@ void shunt_process_ours(void);
 void shunt_process_shared(void);
 /* Is the address in Shunt's own code, or in that of a library which its device uses? */
 bool shunt_process_is_code(const void *address);
+/* signal.c: from now on faults in copies of ours end there. */
+void shunt_signal_watch_faults(void);
 /* At the end of the process; nothing in a process that is not the engine's. */
 void shunt_process_finish(void);
 /* fork.c: for all forks to come. */

@@ -9,7 +9,14 @@
  * still finds the handler it was sent to.
  *
  * Handlers installed inside libc or by raw system calls are not seen.
+ *
+ * SIGSEGV and SIGBUS are seen first by us: a fault in a copy of ours goes on there (core/base/copy.h) and ends as EFAULT.
+ * The program's handler, or the default action, has every other one. Where the program has no handler the kernel has
+ * faults() from the engine's beginning on, and the program reads SIG_DFL. The kernel kills without asking a handler if
+ * the thread blocks the signal, or the process ignores it: that cannot be had without a system call for each copy.
  */
+#include <sys/syscall.h>
+#include "core/base/copy.h"
 #include "core/base/signal_defer.h"
 #include "core/fd/thread.h"
 #include "preload/process.h"
@@ -21,6 +28,38 @@ typedef void handler_call(int number, siginfo_t *info, void *context);
 static _Atomic(handler_call *) handlers[SIGNALS];
 /* siginterrupt(): which signals signal() shall install without SA_RESTART. */
 static _Atomic uint64_t interrupting;
+/* Faults: what the kernel has in sa_flags and the program has not asked for. */
+static _Atomic int added[SIGNALS];
+/* faults() stands in for SIG_DFL. */
+static _Atomic bool watching;
+
+static bool is_fault(int number)
+{
+	return number == SIGSEGV || number == SIGBUS;
+}
+
+/* The kernel has gone back to SIG_DFL (SA_RESETHAND), and the program's handler has not run. */
+static void install_again(int number, struct sigaction *now, handler_call *ours)
+{
+	if (now->sa_flags & (int)SA_RESETHAND && now->sa_handler == SIG_DFL) {
+		now->sa_sigaction = ours;
+		real(sigaction)(number, now, NULL);
+	}
+}
+
+/* The fault was in a copy of ours, which goes on. Also with si_code 0, where a library has sent the signal again. */
+static bool lands(int number, void *context, handler_call *ours)
+{
+	struct sigaction now;
+	int saved = errno;
+
+	if (!shunt_copy_lands(context))
+		return false;
+	if (!real(sigaction)(number, NULL, &now))
+		install_again(number, &now, ours);
+	errno = saved;
+	return true;
+}
 
 /* The thread is inside code of ours, so the handler runs a little later (core/base/signal_defer.h). */
 static bool put_off(int number, siginfo_t *info, void *context, handler_call *ours)
@@ -31,10 +70,7 @@ static bool put_off(int number, siginfo_t *info, void *context, handler_call *ou
 	if (real(sigaction)(number, NULL, &now) ||
 	    !shunt_signal_defer_put_off(number, now.sa_flags & SA_SIGINFO ? info : NULL, context))
 		return false;
-	if (now.sa_flags & (int)SA_RESETHAND && now.sa_handler == SIG_DFL) {	/* it is to find us once more */
-		now.sa_sigaction = ours;
-		real(sigaction)(number, &now, NULL);
-	}
+	install_again(number, &now, ours);
 	return true;
 }
 
@@ -43,6 +79,8 @@ static inline void go_on(int number, siginfo_t *info, void *context, bool restar
 	struct shunt_thread before;
 	int state;
 
+	if (unlikely(is_fault(number)) && lands(number, context, ours))
+		return;
 	shunt_thread_signalled(restart);
 	if (shunt_signal_defer.depth && put_off(number, info, context, ours))
 		return;
@@ -64,9 +102,26 @@ static void restarts(int number, siginfo_t *info, void *context)
 	go_on(number, info, context, true, restarts);
 }
 
+/*
+ * For SIG_DFL. Back there, an instruction that faults does so again, and any other signal is sent again: the kernel does
+ * what it does by default, and a core dump shows the place.
+ */
+static void faults(int number, siginfo_t *info, void *context)
+{
+	struct sigaction nobody = { .sa_handler = SIG_DFL };
+
+	if (lands(number, context, faults))
+		return;
+	real(sigaction)(number, &nobody, NULL);
+	if (info->si_code <= 0 || (number == SIGBUS && info->si_code == BUS_MCEERR_AO))
+		real(syscall)(SYS_rt_tgsigqueueinfo, getpid(), (pid_t)real(syscall)(SYS_gettid),
+			      number, info);
+}
+
 static bool is_ours(const struct sigaction *action)
 {
-	return action->sa_sigaction == breaks || action->sa_sigaction == restarts;
+	return action->sa_sigaction == breaks || action->sa_sigaction == restarts ||
+	       action->sa_sigaction == faults;
 }
 
 static bool is_handler(const struct sigaction *action)
@@ -82,28 +137,72 @@ static bool can_handle(int number)
 }
 
 /* Translates the kernel's old action into the program's terms. */
-static void translate(struct sigaction *action, handler_call *handler)
+static void translate(int number, struct sigaction *action, handler_call *handler, int flags)
 {
-	if (is_ours(action))
+	if (action->sa_sigaction == faults)
+		action->sa_handler = SIG_DFL;
+	else if (is_ours(action))
 		action->sa_sigaction = handler;
+	if (is_fault(number))
+		action->sa_flags &= ~flags;
+}
+
+/* What the kernel gets for the program's. A landing needs the context, which some kernels give with SA_SIGINFO only. */
+static void stand_before(int number, struct sigaction *action)
+{
+	if (action->sa_handler == SIG_DFL)
+		action->sa_sigaction = faults;
+	else
+		action->sa_sigaction = action->sa_flags & SA_RESTART ? restarts : breaks;
+	if (is_fault(number)) {
+		atomic_store(&added[number], SA_SIGINFO & ~action->sa_flags);
+		action->sa_flags |= SA_SIGINFO;
+	}
+}
+
+static bool stands_in(int number, const struct sigaction *action)
+{
+	return is_fault(number) && action->sa_handler == SIG_DFL && atomic_load(&watching);
 }
 
 static int change(int number, const struct sigaction *action, struct sigaction *old)
 {
 	handler_call *before = atomic_load(&handlers[number]);
+	int flags = atomic_load(&added[number]);
 	struct sigaction ours;
 
-	if (action && is_handler(action)) {
+	if (action && (is_handler(action) || stands_in(number, action))) {
 		ours = *action;
-		ours.sa_sigaction = action->sa_flags & SA_RESTART ? restarts : breaks;
-		before = atomic_exchange(&handlers[number], action->sa_sigaction);
+		stand_before(number, &ours);
+		if (is_handler(action))
+			before = atomic_exchange(&handlers[number], action->sa_sigaction);
 		action = &ours;
+	} else if (action) {
+		atomic_store(&added[number], 0);
 	}
 	if (real(sigaction)(number, action, old))
 		return -1;
 	if (old)
-		translate(old, before);
+		translate(number, old, before, flags);
 	return 0;
+}
+
+/* Also before a handler that a library has installed past us. What another thread sets at this moment is put back. */
+static void watch(int number)
+{
+	struct sigaction set, before;
+
+	if (real(sigaction)(number, NULL, &set) || is_ours(&set) || set.sa_handler == SIG_IGN)
+		return;
+	if (!change(number, &set, &before) && before.sa_sigaction != set.sa_sigaction)
+		change(number, &before, NULL);
+}
+
+void shunt_signal_watch_faults(void)
+{
+	atomic_store(&watching, true);
+	watch(SIGSEGV);
+	watch(SIGBUS);
 }
 
 /* A child of vfork() has its own handlers in the kernel, but the words here are its parent's. */
@@ -112,7 +211,7 @@ static int change_foreign(int number, const struct sigaction *action, struct sig
 	int result = real(sigaction)(number, action, old);
 
 	if (!result && old)
-		translate(old, atomic_load(&handlers[number]));
+		translate(number, old, atomic_load(&handlers[number]), atomic_load(&added[number]));
 	return result;
 }
 

@@ -71,9 +71,9 @@ UINT(MR_THRESHOLD, mr_threshold, 0, 1 * G, UINT64_MAX, SIZE | AUTO, "bytes", FIX
 	"blocking sends from this size on are fetched from the program's own buffer, registered for the call. "
 	"Auto measures where that costs less than a copy, and 0 is never")
 ENUM(COPY, copy, "auto|memcpy|nt", 0, LIVE,
-	"how copies of 12 KiB and more are made. Memcpy is the C library's. Nt stores past the caches, into a ring of "
-	"this host, a buffer that a device fetches from, and the program's. Auto does so only into a ring that lies in "
-	"the cache of another core, and uses plain stores else")
+     "how copies of 12 KiB and more are made. Memcpy is by a string instruction, as in the C library. Nt stores past the caches, into a ring of "
+     "this host, a buffer that a device fetches from, and the program's. Auto does so only into a ring that lies in "
+     "the cache of another core, and uses plain stores else")
 UINT(PREFETCH, prefetch, 0, 4 * K, 128, 0, "bytes", LIVE,
 	"so much of what has arrived is fetched into the cache by the poll that finds it, before the program reads it; 0 "
 	"is none")

@@ -1,68 +1,240 @@
 /* SPDX-License-Identifier: MIT */
+/*
+ * Each move is an assembler block with a landing: a row that says where to go on if an instruction of the block faults.
+ * The kernel has such a table for its own copies (extable). A block changes no register but those that it names, so
+ * the C code goes on at the landing as if it had jumped there.
+ *
+ * Other processors than these two have no landings: there a fault is the program's SIGSEGV.
+ */
+#define _GNU_SOURCE
 #include "core/base/copy.h"
-#ifdef __SSE2__	/* each x86-64 has it */
-#include <emmintrin.h>
-#endif
+#include <ucontext.h>
+#include "core/base/poison.h"
 
 #define LINE 64	/* bytes of a cache line */
 
-/* Bytes before the first line of `to`; all, where there is no whole one. */
-static size_t before_line(const void *to, size_t bytes)
-{
-	size_t before = -(uintptr_t)to & (LINE - 1);
+/* Addresses of code, each as a distance from its own field: instructions [first, last) go on at `to`. */
+struct landing {
+	int32_t first, last, to;
+};
 
-	return before < bytes ? before : bytes;
-}
+#define LANDING(label)                                                                             \
+	"2:	.pushsection shunt_landings, \"a\"\n"                                                  \
+	"	.balign	4\n"                                                                             \
+	"	.long	1b - ., 2b - ., %l[" #label "] - .\n"                                      \
+	"	.popsection\n"
 
-static inline void plain_line(char *to, const char *from)
-{
-	memcpy(to, from, LINE);	/* the compiler's moves, of the widest registers that it may use */
-}
-
-void shunt_copy_plain(void *to, const void *from, size_t bytes)
-{
-	size_t at = before_line(to, bytes);
-
-	memcpy(to, from, at);
-	for (; bytes - at >= LINE; at += LINE) {
-		plain_line((char *)to + at, (const char *)from + at);
-		__asm__ volatile("" ::: "memory");	/* else the loop may become a call of memcpy */
+/* Two moves of one width, which may overlap: both loads come before both stores. */
+#define PAIR(name, body, ...)                                                                      \
+	static inline bool name(char *to, const char *from, char *to2, const char *from2)          \
+	{                                                                                          \
+		__asm__ goto(body LANDING(bad)                                                     \
+			     :                                                                     \
+			     : "r"(to), "r"(from), "r"(to2), "r"(from2)                            \
+			     : __VA_ARGS__, "memory"                                               \
+			     : bad);                                                               \
+		return true;                                                                       \
+	bad:                                                                                       \
+		return false;                                                                      \
 	}
-	memcpy((char *)to + at, (const char *)from + at, bytes - at);
+
+/* A line, by four registers. */
+#define WHOLE(name, body, ...)                                                                     \
+	static inline bool name(char *to, const char *from)                                        \
+	{                                                                                          \
+		__asm__ goto(body LANDING(bad)                                                     \
+			     :                                                                     \
+			     : "r"(to), "r"(from)                                                  \
+			     : __VA_ARGS__, "memory"                                               \
+			     : bad);                                                               \
+		return true;                                                                       \
+	bad:                                                                                       \
+		return false;                                                                      \
+	}
+
+#if defined(__x86_64__)
+
+#define LANDS 1
+#define MOVES(load, a, b, store)                                                                   \
+	"1:	" load "	(%1), %%" a "\n	" load "	(%3), %%" b "\n"                   \
+	"	" store "	%%" a ", (%0)\n	" store "	%%" b ", (%2)\n"
+#define LINE_MOVES(store)                                                                          \
+	"1:	movups	(%1), %%xmm0\n	movups	16(%1), %%xmm1\n"                                         \
+	"	movups	32(%1), %%xmm2\n	movups	48(%1), %%xmm3\n"                                         \
+	"	" store "	%%xmm0, (%0)\n	" store "	%%xmm1, 16(%0)\n"                        \
+	"	" store "	%%xmm2, 32(%0)\n	" store "	%%xmm3, 48(%0)\n"
+
+PAIR(pair_1, MOVES("movb", "al", "cl", "movb"), "rax", "rcx")
+PAIR(pair_4, MOVES("movl", "eax", "ecx", "movl"), "rax", "rcx")
+PAIR(pair_8, MOVES("movq", "rax", "rcx", "movq"), "rax", "rcx")
+PAIR(pair_16, MOVES("movups", "xmm0", "xmm1", "movups"), "xmm0", "xmm1")
+WHOLE(line, LINE_MOVES("movups"), "xmm0", "xmm1", "xmm2", "xmm3")
+WHOLE(line_past, LINE_MOVES("movntps"), "xmm0", "xmm1", "xmm2", "xmm3")
+
+/* The instruction's registers are not the inputs', which the landing finds as they were. */
+static bool string(char *to, const char *from, size_t bytes)
+{
+	__asm__ goto("	movq	%0, %%rdi\n	movq	%1, %%rsi\n	movq	%2, %%rcx\n"
+		     "1:	rep movsb\n" LANDING(bad)
+		     :
+		     : "r"(to), "r"(from), "r"(bytes)
+		     : "rdi", "rsi", "rcx", "memory"
+		     : bad);
+	return true;
+bad:
+	return false;
 }
 
-#ifdef __SSE2__
-
-static inline void past_line(char *to, const char *from)
+static inline void settle_past(void)
 {
-	__m128i part[LINE / sizeof(__m128i)];
-
-	for (size_t i = 0; i < LINE / sizeof(__m128i); i++)
-		part[i] = _mm_loadu_si128((const __m128i *)from + i);
-	for (size_t i = 0; i < LINE / sizeof(__m128i); i++)
-		_mm_stream_si128((__m128i *)to + i, part[i]);
+	__builtin_ia32_sfence();
 }
 
-/*
- * x86 orders plain stores, but these may become visible after a later plain store, such as the one that announces the
- * bytes. The sfence puts them before it. The reader needs nothing for it.
- */
-void shunt_copy_past(void *to, const void *from, size_t bytes)
+static inline uintptr_t *counter(ucontext_t *context)
 {
-	size_t at = before_line(to, bytes);
+	return (uintptr_t *)&context->uc_mcontext.gregs[REG_RIP];
+}
 
-	memcpy(to, from, at);
-	for (; bytes - at >= LINE; at += LINE)
-		past_line((char *)to + at, (const char *)from + at);
-	memcpy((char *)to + at, (const char *)from + at, bytes - at);
-	_mm_sfence();
+#elif defined(__aarch64__)
+
+#define LANDS 1
+#define MOVES(load, a, b, store)                                                                   \
+	"1:	" load "	" a ", [%1]\n	" load "	" b ", [%3]\n"                     \
+	"	" store "	" a ", [%0]\n	" store "	" b ", [%2]\n"
+
+PAIR(pair_1, MOVES("ldrb", "w9", "w10", "strb"), "x9", "x10")
+PAIR(pair_4, MOVES("ldr", "w9", "w10", "str"), "x9", "x10")
+PAIR(pair_8, MOVES("ldr", "x9", "x10", "str"), "x9", "x10")
+PAIR(pair_16, MOVES("ldr", "q0", "q1", "str"), "v0", "v1")
+WHOLE(line,
+      "1:	ldp	q0, q1, [%1]\n	ldp	q2, q3, [%1, #32]\n"
+      "	stp	q0, q1, [%0]\n	stp	q2, q3, [%0, #32]\n",
+      "v0", "v1", "v2", "v3")
+#define line_past line
+#define string shunt_copy_plain
+
+static inline void settle_past(void)
+{
+}
+
+static inline uintptr_t *counter(ucontext_t *context)
+{
+	return (uintptr_t *)&context->uc_mcontext.pc;
 }
 
 #else
 
-void shunt_copy_past(void *to, const void *from, size_t bytes)
+#define LANDS 0
+
+#endif
+
+#if LANDS
+
+extern const struct landing __start_shunt_landings[] __attribute__((visibility("hidden")));
+extern const struct landing __stop_shunt_landings[] __attribute__((visibility("hidden")));
+
+static uintptr_t place(const int32_t *distance)
 {
-	shunt_copy_plain(to, from, bytes);
+	return (uintptr_t)distance + (uintptr_t)(intptr_t)*distance;
+}
+
+bool shunt_copy_lands(void *context)
+{
+	uintptr_t *at = counter(context);
+
+	for (const struct landing *row = __start_shunt_landings; row < __stop_shunt_landings; row++)
+		if (*at >= place(&row->first) && *at < place(&row->last)) {
+			*at = place(&row->to);
+			return true;
+		}
+	return false;
+}
+
+/* No more than a line. */
+static inline bool few(char *to, const char *from, size_t bytes)
+{
+	char *last = to + bytes;
+	const char *end = from + bytes;
+
+	if (bytes > 32)
+		return pair_16(to, from, to + 16, from + 16) &&
+		       pair_16(last - 32, end - 32, last - 16, end - 16);
+	if (bytes >= 16)
+		return pair_16(to, from, last - 16, end - 16);
+	if (bytes >= 8)
+		return pair_8(to, from, last - 8, end - 8);
+	if (bytes >= 4)
+		return pair_4(to, from, last - 4, end - 4);
+	if (bytes)
+		return pair_1(to, from, last - 1, end - 1) &&
+		       (bytes < 3 || pair_1(to + 1, from + 1, to + 1, from + 1));
+	return true;
+}
+
+/* The first line and the last may overlap others; those between are whole lines of `to`. */
+static inline __attribute__((always_inline)) bool lines(char *to, const char *from, size_t bytes,
+							bool (*move)(char *to, const char *from))
+{
+	size_t at = LINE - ((uintptr_t)to & (LINE - 1));
+
+	if (bytes <= LINE)
+		return few(to, from, bytes);
+	if (!line(to, from))
+		return false;
+	for (; bytes - at > LINE; at += LINE)
+		if (!move(to + at, from + at))
+			return false;
+	return line(to + bytes - LINE, from + bytes - LINE);
+}
+
+bool shunt_copy_plain(void *to, const void *from, size_t bytes)
+{
+	shunt_poison_look(to, from, bytes);
+	return lines(to, from, bytes, line);
+}
+
+/*
+ * x86 orders plain stores, but these may become visible after a later plain store, such as the one that announces the
+ * bytes. The fence puts them before it. The reader needs nothing for it.
+ */
+bool shunt_copy_past(void *to, const void *from, size_t bytes)
+{
+	bool whole;
+
+	shunt_poison_look(to, from, bytes);
+	whole = lines(to, from, bytes, line_past);
+	settle_past();
+	return whole;
+}
+
+bool shunt_copy_string(void *to, const void *from, size_t bytes)
+{
+	shunt_poison_look(to, from, bytes);
+	return string(to, from, bytes);
+}
+
+#else
+
+bool shunt_copy_lands(void *context)
+{
+	(void)context;
+	return false;
+}
+
+bool shunt_copy_plain(void *to, const void *from, size_t bytes)
+{
+	memcpy(to, from, bytes);
+	return true;
+}
+
+bool shunt_copy_past(void *to, const void *from, size_t bytes)
+{
+	return shunt_copy_plain(to, from, bytes);
+}
+
+bool shunt_copy_string(void *to, const void *from, size_t bytes)
+{
+	return shunt_copy_plain(to, from, bytes);
 }
 
 #endif

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Copies of many bytes between the program and memory that another core, or a device, writes or reads (LN-12).
+ * Copies between the program's memory and memory that another core, or a device, writes or reads (LN-12).
+ *
+ * The program's memory may not be there: a wild pointer, the end of a truncated file. The kernel says EFAULT then. These
+ * copies fail in the same way, without a look beforehand: the handler of SIGSEGV and SIGBUS finds a landing for the
+ * instruction that has faulted (PF-63). What was copied before the fault is not known.
  *
  * memcpy of some C libraries copies a few KiB and more with one string instruction. Where another core has the lines
  * of `to`, that is slower than plain stores (docs/EXPERIMENTS.md), so `auto` has a loop of its own.
@@ -8,38 +12,47 @@
 #ifndef SHUNT_CORE_BASE_COPY_H
 #define SHUNT_CORE_BASE_COPY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
 enum shunt_copy_choice { SHUNT_COPY_AUTO, SHUNT_COPY_MEMCPY, SHUNT_COPY_NT };	/* words of SHUNT_COPY */
 
-#define SHUNT_COPY_LARGE (12 << 10)	/* bytes; shorter copies are memcpy, whatever SHUNT_COPY says (docs/EXPERIMENTS.md) */
+#define SHUNT_COPY_LARGE (12 << 10) /* bytes; shorter copies are plain, whatever SHUNT_COPY says */
 
-/* By plain stores. */
-void shunt_copy_plain(void *to, const void *from, size_t bytes);
+/* By plain stores. False: a fault. */
+bool shunt_copy_plain(void *to, const void *from, size_t bytes) __attribute__((warn_unused_result));
 /*
  * By stores that go past the caches, where the processor has them, else as above. A later store of the
  * thread is seen after the bytes: the call ends with the barrier that such stores need.
  */
-void shunt_copy_past(void *to, const void *from, size_t bytes);
+bool shunt_copy_past(void *to, const void *from, size_t bytes) __attribute__((warn_unused_result));
+/* As memcpy of the C library copies many bytes: by a string instruction, where the processor has one. */
+bool shunt_copy_string(void *to, const void *from, size_t bytes)
+	__attribute__((warn_unused_result));
+
+/*
+ * In a handler of SIGSEGV or SIGBUS, with its third argument (a ucontext_t of SA_SIGINFO). True: the fault was in one of
+ * these copies, which goes on to fail when the handler returns. Async-signal-safe.
+ */
+bool shunt_copy_lands(void *context);
 
 /* As *choice says, which another thread may change. */
-static inline void shunt_copy(void *to, const void *from, size_t bytes, const uint64_t *choice)
+static inline __attribute__((warn_unused_result)) bool shunt_copy(void *to, const void *from,
+								  size_t bytes,
+								  const uint64_t *choice)
 {
 	uint64_t chosen;
 
-	if (__builtin_expect(bytes < SHUNT_COPY_LARGE, 1)) {
-		memcpy(to, from, bytes);
-		return;
-	}
+	if (__builtin_expect(bytes < SHUNT_COPY_LARGE, 1))
+		return shunt_copy_plain(to, from, bytes);
 	chosen = __atomic_load_n(choice, __ATOMIC_RELAXED);
 	if (chosen == SHUNT_COPY_AUTO)
-		shunt_copy_plain(to, from, bytes);
-	else if (chosen == SHUNT_COPY_NT)
-		shunt_copy_past(to, from, bytes);
-	else
-		memcpy(to, from, bytes);
+		return shunt_copy_plain(to, from, bytes);
+	if (chosen == SHUNT_COPY_NT)
+		return shunt_copy_past(to, from, bytes);
+	return shunt_copy_string(to, from, bytes);
 }
 
 #endif

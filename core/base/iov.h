@@ -17,6 +17,7 @@ struct shunt_iov {
 	size_t skip;		/* bytes of iov[0] that are behind us */
 	int iovcnt;
 	bool cut;		/* the kernel was asked for less, and that much was there */
+	bool bad; /* the last copy has met memory that is not there: EFAULT */
 	size_t left;		/* bytes in all */
 };
 
@@ -45,6 +46,7 @@ static inline void shunt_iov_begin(struct shunt_iov *all, const struct iovec *io
 	all->skip = 0;
 	all->iovcnt = iovcnt;
 	all->cut = false;
+	all->bad = false;
 	all->left = left;
 }
 
@@ -61,14 +63,16 @@ static inline bool shunt_iov_next(struct shunt_iov *of, size_t most, struct iove
 	return true;
 }
 
-/* Copies `bytes` into the buffers, as *copy (SHUNT_COPY) says; there is room for them. */
-static inline void shunt_iov_fill(struct shunt_iov *to, const uint8_t *from, size_t bytes,
+/* Copies `bytes` into the buffers, as *copy (SHUNT_COPY) says; there is room for them. False: a fault. */
+static inline bool shunt_iov_fill(struct shunt_iov *to, const uint8_t *from, size_t bytes,
 				  const uint64_t *copy)
 {
 	struct iovec part;
 
 	for (; shunt_iov_next(to, bytes, &part); from += part.iov_len, bytes -= part.iov_len)
-		shunt_copy(part.iov_base, from, part.iov_len, copy);
+		if (__builtin_expect(!shunt_copy(part.iov_base, from, part.iov_len, copy), 0))
+			return false;
+	return true;
 }
 
 /* The next `limit` bytes at most, as SHUNT_IOV_BATCH buffers at most. How many. */

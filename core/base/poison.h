@@ -4,6 +4,7 @@
 #define SHUNT_CORE_BASE_POISON_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 #ifndef __has_feature
 #define __has_feature(feature) 0	/* clang's */
@@ -31,6 +32,24 @@ static inline void shunt_unpoison(const void *at, size_t bytes)
 	__asan_unpoison_memory_region(at, bytes);
 #else
 	(void)at, (void)bytes;
+#endif
+}
+
+#if SHUNT_POISONS
+void __asan_loadN(uintptr_t at, size_t bytes);
+void __asan_storeN(uintptr_t at, size_t bytes);
+#endif
+
+/* A copy is about to be made that the compiler does not see. */
+static inline void shunt_poison_look(void *to, const void *from, size_t bytes)
+{
+#if SHUNT_POISONS
+	if (bytes) {
+		__asan_loadN((uintptr_t)from, bytes);
+		__asan_storeN((uintptr_t)to, bytes);
+	}
+#else
+	(void)to, (void)from, (void)bytes;
 #endif
 }
 

@@ -28,9 +28,9 @@ static inline bool admitted(struct shunt_lane *lane, uint32_t bytes)
 	       admitted_now(lane, bytes);
 }
 
-/* One WR of at most `bytes`, for stream offset `offset`. Returns its length; 0: the QP refused it. */
+/* One WR of at most `bytes`, for stream offset `offset`. Returns its length; 0: the QP refused it, or from->bad. */
 static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream,
-				  const struct shunt_iov *from, uint32_t bytes, uint64_t offset,
+				  struct shunt_iov *from, uint32_t bytes, uint64_t offset,
 				  enum shunt_wr_part part_of)
 {
 	struct shunt_tx *tx = &stream->tx;
@@ -40,7 +40,7 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 	uint32_t lkey = tx->pin ? tx->pin->mr->lkey : 0;
 	struct ibv_send_wr wr;
 	uint32_t length = 0;
-	int sges = 0, flags;
+	int sges = 0, flags, error;
 
 	while (sges < (int)lane->max_sges && shunt_iov_next(&rest, bytes - length, &part)) {
 		sge[sges++] = (struct ibv_sge) { .addr = (uintptr_t)part.iov_base,
@@ -61,7 +61,8 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 	if (__builtin_expect(length < bytes, 0))
 		shunt_window_shorten(&lane->window, bytes, length);
 	shunt_wr_expect(lane, length);
-	if (!shunt_wr_post(lane, &wr, 1)) {
+	if (__builtin_expect(!shunt_wr_try(lane, &wr, 1, &error), 0)) {
+		from->bad = error == EFAULT;
 		shunt_wr_not_posted(lane, length);
 		return 0;
 	}
@@ -80,19 +81,21 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 /* All `bytes`, of which `first` are before the ring's end, or none. */
 static __attribute__((noinline)) uint32_t post_round(struct shunt_lane *lane,
 						     struct shunt_stream *stream,
-						     struct shunt_iov from, uint32_t first,
+						     struct shunt_iov *whole, uint32_t first,
 						     uint32_t bytes)
 {
 	uint64_t offset = atomic_load_explicit(&stream->tx.posted, memory_order_relaxed);
+	struct shunt_iov from = *whole;
 
-	if (!post_piece(lane, stream, &from, first, offset, SHUNT_WR_AHEAD)) {
+	if (!post_piece(lane, stream, whole, first, offset, SHUNT_WR_AHEAD)) {
 		shunt_window_return(&lane->window, bytes - first);
 		return 0;
 	}
 	shunt_iov_advance(&from, first);
-	return post_piece(lane, stream, &from, bytes - first, offset + first, SHUNT_WR_BEHIND) ?
-		       bytes :
-		       0;
+	if (post_piece(lane, stream, &from, bytes - first, offset + first, SHUNT_WR_BEHIND))
+		return bytes;
+	whole->bad = from.bad;
+	return 0;
 }
 
 /* Bytes that have been admitted are about to be posted. */
@@ -134,7 +137,7 @@ static inline __attribute__((always_inline)) size_t direct_send(struct shunt_lan
 		    shunt_wr_admit_two(lane, 0, 0, length, both - length)) {
 			if (traced)
 				write_records(lane, stream, offset + both);
-			length = post_round(lane, stream, *from, length, both);
+			length = post_round(lane, stream, from, length, both);
 		} else {
 			if (!admitted(lane, length))
 				break;

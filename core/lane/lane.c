@@ -208,7 +208,7 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream, str
 			taken = send_direct(lane, stream, from, bytes);
 		shunt_lane_leave(lane);
 	}
-	if (__builtin_expect(taken < bytes && !atomic_load(&lane->failed), 0))
+	if (__builtin_expect(taken < bytes && !from->bad && !atomic_load(&lane->failed), 0))
 		taken += send_staged(lane, stream, from, bytes - taken);
 	return taken;
 }

@@ -209,24 +209,31 @@ bool shunt_send_buffer_roomy(const struct shunt_stream *stream)
 		atomic_load(&cuts->last) - atomic_load(&cuts->first) <= SHUNT_SEND_BUFFER_CUTS / 2);
 }
 
-/* Copies, wrapping. `past`: past the caches, because no core reads it. */
-static void copy(struct shunt_send_buffer *stage, uint64_t offset, struct shunt_iov *from,
+/* Copies, wrapping. `past`: past the caches, because no core reads it. False: a fault, and *from is as it was. */
+static bool copy(struct shunt_send_buffer *stage, uint64_t offset, struct shunt_iov *from,
 		 size_t bytes, bool past)
 {
+	struct shunt_iov begun = *from;
 	struct iovec part;
+	bool there = true;
 
-	while (bytes) {
+	while (bytes && there) {
 		size_t at = offset & (stage->size - 1), most = stage->size - at;
 
 		if (!shunt_iov_next(from, bytes < most ? bytes : most, &part))
-			return;
+			return true;
 		if (__builtin_expect(past && part.iov_len >= SHUNT_COPY_LARGE, 0))
-			shunt_copy_past(stage->bytes + at, part.iov_base, part.iov_len);
+			there = shunt_copy_past(stage->bytes + at, part.iov_base, part.iov_len);
 		else
-			memcpy(stage->bytes + at, part.iov_base, part.iov_len);
+			there = shunt_copy_plain(stage->bytes + at, part.iov_base, part.iov_len);
 		offset += part.iov_len;
 		bytes -= part.iov_len;
 	}
+	if (__builtin_expect(!there, 0)) {
+		*from = begun;
+		from->bad = true;
+	}
+	return there;
 }
 
 size_t shunt_send_buffer_take(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
@@ -248,9 +255,10 @@ size_t shunt_send_buffer_take(struct shunt_stream *stream, struct shunt_iov *fro
 		return 0;
 	if (bytes > most - used)
 		bytes = most - used;
-	copy(&tx->stage, tx->offset, from, bytes,
-	     stream->lane->fetches &&
-		     shunt_config_live(&stream->engine->config.copy) == SHUNT_COPY_NT);
+	if (!copy(&tx->stage, tx->offset, from, bytes,
+		  stream->lane->fetches &&
+			  shunt_config_live(&stream->engine->config.copy) == SHUNT_COPY_NT))
+		return 0;
 	tx->offset += bytes;
 	if (apart) {
 		atomic_store_explicit(&cuts->at[cuts->last & (SHUNT_SEND_BUFFER_CUTS - 1)], tx->offset,

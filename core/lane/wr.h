@@ -7,6 +7,7 @@
 #define SHUNT_CORE_LANE_WR_H
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include "core/engine.h"
 #include "core/loop/request.h"
 
@@ -149,14 +150,16 @@ static inline void shunt_wr_not_posted(struct shunt_lane *lane, uint32_t bytes)
 	shunt_window_return(window, bytes);
 }
 
-/* Posts linked WRs, `count` of them. Returns how many the QP took. */
-static inline uint32_t shunt_wr_post(struct shunt_lane *lane, struct ibv_send_wr *wr, uint32_t count)
+/* Posts linked WRs, `count` of them. Returns how many the QP took; *error: why not all, an errno. */
+static inline uint32_t shunt_wr_try(struct shunt_lane *lane, struct ibv_send_wr *wr, uint32_t count,
+				    int *error)
 {
 	struct ibv_send_wr *bad = NULL;
 	uint32_t taken = count;
 
 	lane->counters.doorbells++;
-	if (__builtin_expect(ibv_post_send(lane->qp, wr, &bad), 0)) {
+	*error = ibv_post_send(lane->qp, wr, &bad);
+	if (__builtin_expect(*error, 0)) {
 		taken = 0;
 		for (; wr && wr != bad; wr = wr->next)
 			taken++;
@@ -164,11 +167,21 @@ static inline uint32_t shunt_wr_post(struct shunt_lane *lane, struct ibv_send_wr
 		/* The WR that was to be signaled may be among those refused: the next is, and nobody waits before. */
 		lane->unsignaled = lane->signal_every;
 		lane->last_signaled = 0;
-		atomic_store(&lane->refused, true);
-		shunt_request_retry(lane->link->engine);
+		if (*error != EFAULT) { /* the caller's memory: nothing to be tried again */
+			atomic_store(&lane->refused, true);
+			shunt_request_retry(lane->link->engine);
+		}
 	}
 	lane->sent += taken;
 	return taken;
+}
+
+static inline uint32_t shunt_wr_post(struct shunt_lane *lane, struct ibv_send_wr *wr,
+				     uint32_t count)
+{
+	int error;
+
+	return shunt_wr_try(lane, wr, count, &error);
 }
 
 /* `piece` of these bytes ends with the ring, and the rest is one WR, too. */

@@ -3,6 +3,7 @@
 #include "core/stream/wait.h"
 #include <string.h>
 #include <sys/mman.h>
+#include "core/base/copy.h"
 #include "core/engine.h"
 #include "core/lane/roster.h"
 
@@ -38,8 +39,7 @@ size_t shunt_zero_copy_copy(const struct shunt_stream *stream, uint8_t *out, uin
 		return 0;
 	if (to > pin->to)
 		to = pin->to;
-	memcpy(out, pin->first + (from - pin->from), to - from);
-	return to - from;
+	return shunt_copy_plain(out, pin->first + (from - pin->from), to - from) ? to - from : 0;
 }
 
 /* --- from which size on --- */

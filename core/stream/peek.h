@@ -11,7 +11,8 @@
 
 /*
  * Copies up to to->left bytes from the present ring, of those from stream offset `head` on; or passes them over.
- * `copy`: SHUNT_COPY. How many.
+ * `copy`: SHUNT_COPY. How many. After a fault none, and to->bad: as the kernel, which has what was sent together in one
+ * buffer and copies that whole or not at all.
  */
 static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, bool discard,
 				     uint64_t head, const uint64_t *copy)
@@ -19,6 +20,7 @@ static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, 
 	uint64_t end = atomic_load_explicit(&rx->tail, memory_order_acquire);
 	uint64_t next = atomic_load_explicit(&rx->next_from, memory_order_acquire);
 	size_t at = head & (rx->ring.bytes - 1);
+	struct shunt_iov begun;
 	size_t bytes, first;
 
 	if (next < end)
@@ -29,10 +31,15 @@ static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, 
 		shunt_iov_advance(to, bytes);
 		return bytes;
 	}
-	shunt_iov_fill(to, rx->ring.at + at, first, copy);
-	if (bytes > first)
-		shunt_iov_fill(to, rx->ring.at, bytes - first, copy);
-	return bytes;
+	begun = *to;
+	if (__builtin_expect(shunt_iov_fill(to, rx->ring.at + at, first, copy) &&
+				     (bytes == first ||
+				      shunt_iov_fill(to, rx->ring.at, bytes - first, copy)),
+			     1))
+		return bytes;
+	*to = begun;
+	to->bad = true;
+	return 0;
 }
 
 /* MSG_PEEK behind what has been seen, which ends at `at`. How many bytes more. */

@@ -2,6 +2,8 @@
 #include "core/stream/pinned.h"
 #include "core/stream/wait.h"
 #include <sys/socket.h>
+#include "core/base/copy.h"
+#include "core/base/guard.h"
 #include "core/engine.h"
 #include "core/fd/thread.h"
 #include "core/lane/roster.h"
@@ -18,11 +20,26 @@ bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags)
 	       !atomic_load(&tx->gather.corked);
 }
 
+/* A NIC's driver finds out when it pins the pages; the soft device would find out when the call is over. */
+static bool is_there(const struct iovec *iov)
+{
+	const char *at = iov->iov_base, *last = at + iov->iov_len - 1;
+	size_t page = shunt_guard_page();
+	char byte;
+
+	for (; at < last; at += page)
+		if (!shunt_copy_plain(&byte, at, 1))
+			return false;
+	return shunt_copy_plain(&byte, last, 1);
+}
+
 bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_zero_copy *pin, const struct iovec *iov)
 {
 	struct shunt_engine *engine = stream->engine;
 	uint64_t begun;
 
+	if (!is_there(iov))
+		return false;
 	begun = shunt_slow_begin(engine);
 	/* No access flag: the device only reads it. Where that fails, the program is told by the copy's EFAULT. */
 	pin->mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :

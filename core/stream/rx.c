@@ -72,8 +72,10 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	size_t bytes = shunt_peek_ring(rx, to, flags & MSG_TRUNC, head, &engine->config.copy);
 
 	shunt_assert_held(&stream->rx.lock);
-	if (!bytes || flags & MSG_PEEK)
-		return bytes ? (ssize_t)bytes : -EAGAIN;
+	if (!bytes)
+		return __builtin_expect(to->bad, 0) ? -EFAULT : -EAGAIN;
+	if (flags & MSG_PEEK)
+		return bytes;
 	shunt_bytes_add(&rx->bytes, head, bytes, true);
 	head += bytes;
 	atomic_store_explicit(&rx->head, head, memory_order_release);
@@ -337,7 +339,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			break;	/* what is there is not waited for again after a signal */
 	}
 	/* Bytes before an error are reported first, the error by the next call (sk_err). */
-	if (done && got < 0 && got != -EAGAIN && got != -EINTR)
+	if (done && got < 0 && got != -EAGAIN && got != -EINTR && got != -EFAULT)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_KEPT, (int)-got); /* an errno */
 	return done ? (ssize_t)done : got;
 }

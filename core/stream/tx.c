@@ -136,10 +136,15 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 	bool asked = false, open = false;
 
 	shunt_assert_held(&stream->tx.lock);
+	from->bad = false;
 	taken = place(stream, from, bytes, gather);
 	while (__builtin_expect(taken < bytes, 0)) {
 		size_t more;
 
+		if (from->bad) {
+			error = -EFAULT;
+			break;
+		}
 		if (atomic_load_explicit(&tx->gather.since, memory_order_relaxed))
 			shunt_lane_push(stream->lane, stream);
 
@@ -385,7 +390,7 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 	/* Bytes before an error are reported first, the error by the next call (sk_err): EPIPE by any send. */
 	if (done && taken == -EPIPE)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD, 0);
-	if (done && taken != -EAGAIN && taken != -EINTR && taken != -EPIPE) {
+	if (done && taken != -EAGAIN && taken != -EINTR && taken != -EPIPE && taken != -EFAULT) {
 		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD, (int)-taken); /* an errno */
 		if (shunt_stream_tcp_closed(stream))	/* and has given its error to us */
 			shunt_stream_was_reset(stream, (int)-taken);

@@ -6,9 +6,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #include "core/base/copy.h"
 
 #define LONGEST 300
@@ -19,28 +21,28 @@
 #define TURNS 2000
 #define TURN_BYTES 20000
 
-static void as_chosen(uint64_t choice, void *to, const void *from, size_t bytes)
+static bool as_chosen(uint64_t choice, void *to, const void *from, size_t bytes)
 {
-	shunt_copy(to, from, bytes, &choice);
+	return shunt_copy(to, from, bytes, &choice);
 }
 
-static void as_auto(void *to, const void *from, size_t bytes)
+static bool as_auto(void *to, const void *from, size_t bytes)
 {
-	as_chosen(SHUNT_COPY_AUTO, to, from, bytes);
+	return as_chosen(SHUNT_COPY_AUTO, to, from, bytes);
 }
 
-static void as_memcpy(void *to, const void *from, size_t bytes)
+static bool as_memcpy(void *to, const void *from, size_t bytes)
 {
-	as_chosen(SHUNT_COPY_MEMCPY, to, from, bytes);
+	return as_chosen(SHUNT_COPY_MEMCPY, to, from, bytes);
 }
 
-static void as_nt(void *to, const void *from, size_t bytes)
+static bool as_nt(void *to, const void *from, size_t bytes)
 {
-	as_chosen(SHUNT_COPY_NT, to, from, bytes);
+	return as_chosen(SHUNT_COPY_NT, to, from, bytes);
 }
 
-static void (*const kinds[])(void *to, const void *from, size_t bytes) = {
-	shunt_copy_plain, shunt_copy_past, as_auto, as_memcpy, as_nt,
+static bool (*const kinds[])(void *to, const void *from, size_t bytes) = {
+	shunt_copy_plain, shunt_copy_past, shunt_copy_string, as_auto, as_memcpy, as_nt,
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
@@ -74,7 +76,7 @@ static void copy_once(unsigned int kind, uint8_t *to, uint8_t *from, size_t to_a
 {
 	fill(from + from_at, bytes);
 	memset(to, FILLER, MARGIN + to_at + bytes + MARGIN);
-	kinds[kind](to + MARGIN + to_at, from + from_at, bytes);
+	assert_true(kinds[kind](to + MARGIN + to_at, from + from_at, bytes));
 	check_filler(to, MARGIN + to_at);
 	check(to + MARGIN + to_at, bytes);
 	check_filler(to + MARGIN + to_at + bytes, MARGIN);
@@ -131,14 +133,89 @@ static void nothing_beside_is_touched(void **state)
 	for (unsigned int kind = 0; kind < KINDS; kind++)
 		for (size_t bytes = 0; bytes <= 4096; bytes += bytes < LONGEST ? 1 : 52) {
 			fill(from, bytes);
-			kinds[kind](to + 4096 - bytes, from, bytes);	/* both ends of a page */
+			assert_true(kinds[kind](to + 4096 - bytes, from, bytes));	/* both ends of a page */
 			check(to + 4096 - bytes, bytes);
 			fill(from + 4096 - bytes, bytes);
-			kinds[kind](to, from + 4096 - bytes, bytes);
+			assert_true(kinds[kind](to, from + 4096 - bytes, bytes));
 			check(to, bytes);
 		}
 	munmap(to - 4096, 3 * 4096);
 	munmap(from - 4096, 3 * 4096);
+}
+
+static void land(int number, siginfo_t *info, void *context)
+{
+	(void)number;
+	(void)info;
+	if (shunt_copy_lands(context))
+		return;
+	abort();
+}
+
+static void catch_faults(void (*with)(int number, siginfo_t *info, void *context))
+{
+	struct sigaction action = { .sa_sigaction = with, .sa_flags = SA_SIGINFO }, none = { .sa_handler = SIG_DFL };
+
+	assert_int_equal(sigaction(SIGSEGV, with ? &action : &none, NULL), 0);
+	assert_int_equal(sigaction(SIGBUS, with ? &action : &none, NULL), 0);
+}
+
+/* One byte too many, before or behind a page: of what is read, and of what is written. */
+static void a_fault_is_a_failure(void **state)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+	uint8_t *page = lone_page();
+	static uint8_t other[3 * 4096];
+
+	(void)state;
+	catch_faults(land);
+	for (unsigned int kind = 0; kind < KINDS; kind++)
+		for (size_t bytes = 1; bytes <= 4096; bytes += bytes < LONGEST ? 1 : 52) {
+			assert_false(kinds[kind](other, page + 4096 - bytes + 1, bytes));
+			assert_false(kinds[kind](page + 4096 - bytes + 1, other, bytes));
+			assert_false(kinds[kind](other, page - 1, bytes));
+			assert_false(kinds[kind](page - 1, other, bytes));
+		}
+	for (unsigned int kind = 0; kind < KINDS; kind++) {
+		assert_false(kinds[kind](other, page - 4096, sizeof(other)));
+		assert_false(kinds[kind](page, other, sizeof(other)));
+		assert_true(kinds[kind](page, other, 4096));
+	}
+	catch_faults(NULL);
+	munmap(page - 4096, 3 * 4096);
+#else
+	(void)state;
+	skip();
+#endif
+}
+
+/* Cut short while it is mapped: SIGBUS. */
+static void the_end_of_a_file_is_one(void **state)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+	int fd = memfd_create("copy_test", MFD_CLOEXEC);
+	static uint8_t other[65536];
+	uint8_t *map;
+
+	(void)state;
+	assert_int_equal(ftruncate(fd, 65536), 0);
+	map = mmap(NULL, 65536, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_true(map != MAP_FAILED);
+	assert_int_equal(ftruncate(fd, 8192), 0);
+	catch_faults(land);
+	for (unsigned int kind = 0; kind < KINDS; kind++) {
+		assert_false(kinds[kind](other, map, 65536));
+		assert_false(kinds[kind](map, other, 65536));
+		assert_false(kinds[kind](other, map + 8192, 1));
+		assert_true(kinds[kind](other, map, 8192));
+	}
+	catch_faults(NULL);
+	munmap(map, 65536);
+	close(fd);
+#else
+	(void)state;
+	skip();
+#endif
 }
 
 static void many_bytes(void **state)
@@ -151,7 +228,7 @@ static void many_bytes(void **state)
 		from[5 + i] = byte_at(i);
 	for (unsigned int kind = 0; kind < KINDS; kind++) {
 		memset(to, 0, HUGE + 3);
-		kinds[kind](to + 3, from + 5, HUGE);
+		assert_true(kinds[kind](to + 3, from + 5, HUGE));
 		assert_memory_equal(to + 3, from + 5, HUGE);
 	}
 	free(to);
@@ -172,7 +249,8 @@ static void *say(void *arg)
 
 	for (uint64_t turn = 1; from && turn <= TURNS; turn++) {
 		memset(from, (int)(turn & 255), TURN_BYTES);
-		kinds[shared.kind](shared.bytes, from, TURN_BYTES);
+		if (!kinds[shared.kind](shared.bytes, from, TURN_BYTES))
+			abort();
 		atomic_store_explicit(&shared.said, turn, memory_order_release);
 		while (atomic_load_explicit(&shared.seen, memory_order_acquire) < turn)
 			sched_yield();
@@ -208,6 +286,8 @@ int main(void)
 		cmocka_unit_test(each_length_and_alignment),
 		cmocka_unit_test(around_the_sizes_that_choose),
 		cmocka_unit_test(nothing_beside_is_touched),
+		cmocka_unit_test(a_fault_is_a_failure),
+		cmocka_unit_test(the_end_of_a_file_is_one),
 		cmocka_unit_test(many_bytes),
 		cmocka_unit_test(bytes_are_seen_before_what_follows),
 	};

@@ -310,7 +310,7 @@ void soft_qp_break(struct soft_qp *qp); /* → ERROR; sq_lock held */
 void soft_qp_break_unlocked(struct soft_qp *qp);
 
 /* execute.c: one WR. An enum ibv_wc_status, or one of these. */
-enum soft_outcome { SOFT_RNR = 0x1000, SOFT_UNREACHABLE };
+enum soft_outcome { SOFT_RNR = 0x1000, SOFT_UNREACHABLE, SOFT_FAULTED };
 int soft_execute(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes);
 
 /* send.c */

@@ -2,7 +2,8 @@
 /*
  * Executes one work request: checks, then a copy between our memory and the peer's. Where the
  * opcode consumes a receive, the arrival that announces it comes last. Nothing is touched before it
- * is certain that the WR can be carried out whole. sq_lock held.
+ * is certain that the WR can be carried out whole, but for bytes of which the peer is not told (SOFT_FAULTED). sq_lock
+ * held.
  */
 #include <string.h>
 #include "core/base/copy.h"
@@ -26,40 +27,43 @@ static inline bool sources_hold(struct soft_qp *qp, const struct ibv_send_wr *wr
  * before, and pairs with the engine's acquire loads (core/stream/inbound.c, on_control). Without it the peer could
  * see the credit while our reads of the ring are still under way, and overwrite what they are after.
  */
-static inline void copy_word(char *to, const char *from)
+static inline bool copy_word(char *to, const char *from)
 {
 	uint64_t word;
 
-	memcpy(&word, from, 8);
+	if (unlikely(!shunt_copy_plain(&word, from, 8)))
+		return false;
 	if (likely(!((uintptr_t)to & 7)))
 		__atomic_store_n((uint64_t *)(void *)to, word, __ATOMIC_RELEASE);
 	else
 		memcpy(to, &word, 8);
+	return true;
 }
 
 /* Credits without a call. Bytes that go past the caches are there before the arrival is written (copy.h). */
-static inline void bytes_copy(char *to, const char *from, uint32_t bytes, unsigned int flags)
+static inline bool bytes_copy(char *to, const char *from, uint32_t bytes, unsigned int flags)
 {
 	if (bytes == 8)
-		copy_word(to, from);
-	else if (unlikely(flags & SHUNT_SEND_PAST))
-		shunt_copy_past(to, from, bytes);
-	else if (unlikely(flags & SHUNT_SEND_PLAIN))
-		shunt_copy_plain(to, from, bytes);
-	else
-		memcpy(to, from, bytes);
+		return copy_word(to, from);
+	if (unlikely(flags & SHUNT_SEND_PAST))
+		return shunt_copy_past(to, from, bytes);
+	if (unlikely(bytes >= SHUNT_COPY_LARGE && !(flags & SHUNT_SEND_PLAIN)))
+		return shunt_copy_string(to, from, bytes);
+	return shunt_copy_plain(to, from, bytes);
 }
 
-static inline void sges_gather(char *to, const struct ibv_send_wr *wr)
+/* False: a source is not there. The peer has not been told of what was copied before it. */
+static inline bool sges_gather(char *to, const struct ibv_send_wr *wr)
 {
 	for (int i = 0; i < wr->num_sge; i++) {
 		const struct ibv_sge *sge = &wr->sg_list[i];
 
-		if (sge->length)
-			bytes_copy(to, (const char *)(uintptr_t)sge->addr, sge->length,
-				   wr->send_flags);
+		if (sge->length && unlikely(!bytes_copy(to, (const char *)(uintptr_t)sge->addr,
+							sge->length, wr->send_flags)))
+			return false;
 		to += sge->length;
 	}
+	return true;
 }
 
 static void scatter(const struct ibv_send_wr *wr, const char *from)
@@ -128,7 +132,8 @@ static inline int execute_write(struct soft_qp *qp, const struct ibv_send_wr *wr
 				      IBV_ACCESS_REMOTE_WRITE);
 		if (unlikely(!to))
 			return wr_refuse(qp, SEGMENT_FAULT_ACCESS, IBV_WC_REM_ACCESS_ERR);
-		sges_gather(to, wr);
+		if (unlikely(!sges_gather(to, wr)))
+			return SOFT_FAULTED;
 	}
 	if (immediate)
 		arrival_write(qp, wr, SEGMENT_IMMEDIATE | IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_SUCCESS,
@@ -164,7 +169,8 @@ static int execute_send(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64
 			return send_misfit(qp, wr, opcode, IBV_WC_LOC_LEN_ERR, IBV_WC_REM_INV_REQ_ERR);
 		if (offset > qp->peer->bytes || bytes > qp->peer->bytes - offset)
 			return send_misfit(qp, wr, opcode, IBV_WC_LOC_PROT_ERR, IBV_WC_REM_OP_ERR);
-		sges_gather(qp->peer->base + offset, wr);
+		if (unlikely(!sges_gather(qp->peer->base + offset, wr)))
+			return SOFT_FAULTED;
 	}
 	arrival_write(qp, wr, opcode, IBV_WC_SUCCESS, bytes);
 	return IBV_WC_SUCCESS;

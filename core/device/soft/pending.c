@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/copy.h"
 #include "core/device/soft/device.h"
 
 static struct soft_pending *pending_at(struct soft_qp *qp, uint32_t i)
@@ -45,8 +46,12 @@ static int payload_copy(struct soft_pending *to, const struct ibv_send_wr *wr, u
 		return ENOMEM;
 	to->payload = at;
 	for (int i = 0; i < wr->num_sge; i++) {
-		if (wr->sg_list[i].length)
-			memcpy(at, (const void *)(uintptr_t)wr->sg_list[i].addr, wr->sg_list[i].length);
+		if (!shunt_copy_plain(at, (const void *)(uintptr_t)wr->sg_list[i].addr,
+				      wr->sg_list[i].length)) {
+			free(to->payload);
+			to->payload = NULL;
+			return EFAULT;
+		}
 		at += wr->sg_list[i].length;
 	}
 	to->sge[0] = (struct ibv_sge){ (uint64_t)(uintptr_t)to->payload, (uint32_t)bytes, 0 };
@@ -78,6 +83,7 @@ int soft_pending_add(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t 
 		     bool doorbell)
 {
 	struct soft_pending *to;
+	int err;
 
 	if (!qp->pending)
 		qp->pending = calloc(qp->sq_depth, sizeof(*qp->pending));
@@ -86,8 +92,9 @@ int soft_pending_add(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t 
 	to = pending_at(qp, qp->pending_count);
 	*to = (struct soft_pending){ .wr = *wr, .bytes = bytes, .posted_bytes = bytes,
 				     .sq_end = qp->sq_posted + 1 };
-	if (payload_copy(to, wr, bytes))
-		return ENOMEM;
+	err = payload_copy(to, wr, bytes);
+	if (err)
+		return err;
 	if (!to->payload && wr->num_sge)
 		memcpy(to->sge, wr->sg_list, (size_t)wr->num_sge * sizeof(*to->sge));
 	to->wr.sg_list = to->sge;
@@ -182,7 +189,7 @@ static bool try_head(struct soft_qp *qp)
 		head->unreachable_at = 0;
 		outcome = soft_execute(qp, &head->wr, head->bytes);
 		if (outcome != SOFT_RNR) {
-			pending_finish(qp, outcome);
+			pending_finish(qp, outcome == SOFT_FAULTED ? IBV_WC_LOC_PROT_ERR : outcome);
 			return true;
 		}
 		status = rnr_wait(qp, head);

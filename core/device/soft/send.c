@@ -141,6 +141,8 @@ static inline int post_fast(struct soft_qp *qp, struct ibv_send_wr *wr)
 	if (unlikely(err))
 		return err;
 	status = soft_execute(qp, wr, bytes);
+	if (unlikely(status == SOFT_FAULTED))
+		return EFAULT; /* as if it had not been posted: the caller has given memory that is not there */
 	if (unlikely(status == SOFT_RNR)) {
 		err = soft_pending_add(qp, wr, bytes, status, false);
 		if (err)

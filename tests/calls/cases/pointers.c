@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pointers that cannot be: the kernel says EFAULT and nothing else happens. (Below the lowest address that can be
- * mapped, or in the kernel's half; see tests/README.md about others.)
+ * mapped, or in the kernel's half; faults.c has others.)
  */
 #include "cases.h"
 

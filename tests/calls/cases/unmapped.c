@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pointers into pages that may not be read, or not be written: the kernel says EFAULT. Calls that
- * move bytes of a connection are not here: docs/COMPATIBILITY.md.
+ * move bytes of a connection are in faults.c.
  */
 #include "cases.h"
 
