@@ -11,7 +11,7 @@ talk=$top/tests/harmless/talk.c
 
 # What differs from run to run anyway: process ids, addresses, the variables that make us known.
 settle() {
-	sed -E -e 's/==[0-9]+==/==PID==/g' -e 's/0x[0-9a-f]{6,}/ADDRESS/g' -e '/^(LD_PRELOAD|ASAN_OPTIONS|_)=/d' "$1"
+	sed -E -e 's/==[0-9]+==/==PID==/g' -e 's/0x[0-9a-f]{6,}/ADDRESS/g' -e '/^(LD_PRELOAD|ASAN_OPTIONS|TSAN_OPTIONS|_)=/d' "$1"
 }
 
 # alike COMMAND…: the same bare and shunted. Both start from the same folder, without a file of the other's.
@@ -108,6 +108,14 @@ if $CC -g -fsanitize=address -pthread -o "$work/asan" "$talk" 2> /dev/null; then
 	expect 42 env ASAN_OPTIONS=exitcode=42 "$shunt" run "$work/asan" 7
 	$CC -g -fsanitize=address -pthread -o "$work/leaves" "$top/tests/harmless/leaves.c" || problem "no program that leaves"
 	alike "$work/leaves" && ended 0
+fi
+
+# --- with ThreadSanitizer: no race where there is none, and the program's own ---
+if $CC -g -fsanitize=thread -pthread -o "$work/tsan" "$talk" 2> /dev/null && "$work/tsan" > /dev/null 2>&1; then
+	alike "$work/tsan" && ended 0
+	has "$(cat "$work/shunted.said")" '^2000 of 2000'
+	expect 66 "$shunt" run "$work/tsan" 7 race
+	has "$err" 'data race .*in write_word'
 fi
 
 # --- builds ---

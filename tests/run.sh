@@ -22,6 +22,8 @@ expect 0 env ASAN_OPTIONS=exitcode=9 "$shunt" run printenv ASAN_OPTIONS
 [ "$out" = exitcode=9:verify_asan_link_order=0 ] || problem "ASAN_OPTIONS, more of it, is '$out'"
 expect 0 env ASAN_OPTIONS=verify_asan_link_order=1:exitcode=9 "$shunt" run printenv ASAN_OPTIONS
 [ "$out" = verify_asan_link_order=1:exitcode=9 ] || problem "ASAN_OPTIONS, decided, is '$out'"
+expect 0 env TSAN_OPTIONS=exitcode=9 "$shunt" run printenv TSAN_OPTIONS
+[ "$out" = exitcode=9:ignore_noninstrumented_modules=1 ] || problem "TSAN_OPTIONS is '$out'"
 
 # The program's arguments, output and status are its own.
 # shellcheck disable=SC2016 # the inner shell expands it

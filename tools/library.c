@@ -98,22 +98,32 @@ static int set_preload(const char *library)
 	return rc;
 }
 
-/* A program built with AddressSanitizer ends at once where a library comes before the sanitizer's, unless told otherwise.
- * Before it is where we belong: what the program calls is ours first, and what we call the sanitizer's. */
-static int allow_asan(void)
+/* Adds "option=value" to a sanitizer's variable, unless it says something of that option. */
+static int add_option(const char *variable, const char *option, const char *set)
 {
-	static const char option[] = "verify_asan_link_order";
-	const char *old = getenv("ASAN_OPTIONS");
+	const char *old = getenv(variable);
 	char *value;
 	int rc;
 
 	if (old && strstr(old, option))
 		return 0;
-	if (asprintf(&value, "%s%s%s=0", old ? old : "", old && *old ? ":" : "", option) < 0)
+	if (asprintf(&value, "%s%s%s=%s", old ? old : "", old && *old ? ":" : "", option, set) < 0)
 		return -1;
-	rc = setenv("ASAN_OPTIONS", value, 1);
+	rc = setenv(variable, value, 1);
 	free(value);
 	return rc;
+}
+
+/*
+ * A program built with AddressSanitizer ends at once where a library comes before the sanitizer's, unless told otherwise.
+ * Before it is where we belong: what the program calls is ours first, and what we call the sanitizer's.
+ * ThreadSanitizer does not see the locks of libraries that it has not instrumented. It reports races there and makes the
+ * program exit with 66, unless told to leave such libraries alone.
+ */
+static int allow_sanitizers(void)
+{
+	return add_option("ASAN_OPTIONS", "verify_asan_link_order", "0") ||
+	       add_option("TSAN_OPTIONS", "ignore_noninstrumented_modules", "1");
 }
 
 int shunt_library_preload(const char *path)
@@ -123,7 +133,7 @@ int shunt_library_preload(const char *path)
 				"space or a colon; move or install Shunt elsewhere\n", path);
 		return -1;
 	}
-	if (set_preload(path) || allow_asan()) {
+	if (set_preload(path) || allow_sanitizers()) {
 		perror("shunt: environment");
 		return -1;
 	}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Two threads talk over a connection; with an argument, a byte is written where memory has been freed (AddressSanitizer). */
+/*
+ * Two threads talk over a connection; with an argument, a byte is written where memory has been freed (AddressSanitizer); with
+ * two, the threads write to the same word, unordered (ThreadSanitizer).
+ */
 #include <arpa/inet.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -7,6 +10,14 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+static int races, word;
+
+static void write_word(void)
+{
+	if (races)
+		word++;
+}
 
 static void *echo(void *listener)
 {
@@ -16,6 +27,7 @@ static void *echo(void *listener)
 
 	while ((n = read(fd, buf, 4096)) > 0 && write(fd, buf, n) == n)
 		;
+	write_word();
 	free(buf);
 	close(fd);
 	return NULL;
@@ -30,6 +42,7 @@ int main(int argc, char **argv)
 	long right = 0;
 	pthread_t thread;
 
+	races = argc > 2;
 	bind(listener, (struct sockaddr *)&to, len);
 	listen(listener, 1);
 	getsockname(listener, (struct sockaddr *)&to, &len);
@@ -40,12 +53,13 @@ int main(int argc, char **argv)
 		right += write(fd, sent, 1000) == 1000 && recv(fd, got, 1000, MSG_WAITALL) == 1000 && !memcmp(sent, got, 1000);
 	}
 	close(fd);
+	write_word();
 	pthread_join(thread, NULL);
 	close(listener);
 	printf("%ld of 2000 came back\n", right);
 	free(got);
 	free(sent);
-	if (argc > 1)
+	if (argc == 2)
 		sent[atoi(argv[1])] = 1;
 	return 0;
 }

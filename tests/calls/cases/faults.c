@@ -139,7 +139,7 @@ static void receives(struct end *e)
 	untouched(e);
 }
 
-/* What is not needed is not touched. */
+/* The kernel touches no more of a buffer than it fills. */
 static void tails(struct end *e)
 {
 	char *page = lone(e), *cut = cut_short(e);
