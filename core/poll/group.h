@@ -83,7 +83,6 @@ struct shunt_group {
 	struct shunt_sleeper *leader;		/* sleeps on the channel */
 	struct shunt_epset *channel_set;	/* epoll set whose companion holds what is slept on, */
 	int channel_fd;			/* as this number: the bell of that time */
-	struct shunt_epset *nested_sets;	/* watched from outside: kick_fd tells the kernel of them */
 	struct shunt_lane *lanes;		/* all that complete here */
 	struct shunt_lane_stats ended;		/* what those that are gone had counted */
 	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */

@@ -27,9 +27,10 @@ struct shunt_sleeper {	/* one sleeping thread; on its stack; group.lock */
 	struct shunt_sleeper *next, *previous;
 };
 
-struct shunt_sleep_on {	/* a sleeper's interest in one stream; group.lock */
+struct shunt_sleep_on {	/* a sleeper's interest in one stream, or of a poll in one epoll set; group.lock */
 	struct shunt_sleeper *sleeper;
-	struct shunt_stream *stream;
+	struct shunt_stream *stream;	/* NULL: none */
+	struct shunt_epset *set;	/* of a poll: held; NULL: none */
 	struct shunt_sleep_on *next;
 };
 

@@ -6,6 +6,7 @@
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
+#include "core/poll/sleeper.h"
 #include "core/wait/epset.h"
 
 static int companion_add(struct shunt_engine *engine, struct shunt_epset *set, int fd, void *data)
@@ -57,6 +58,18 @@ void shunt_companion_silence(struct shunt_engine *engine)
 	if (group->channel_set)
 		engine->sys->epoll_ctl(group->channel_set->companion, EPOLL_CTL_DEL, group->channel_fd, NULL);
 	group->channel_set = NULL;
+}
+
+void shunt_companion_rest(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct shunt_group *group = &engine->group;
+
+	if (__builtin_expect(__atomic_load_n(&group->channel_set, __ATOMIC_RELAXED) != set, 1))
+		return;
+	shunt_lock_take(&group->lock);
+	if (group->channel_set == set && !(group->leader && group->leader->set == set))
+		shunt_companion_silence(engine);
+	shunt_lock_leave(&group->lock);
 }
 
 void shunt_companion_kick(struct shunt_engine *engine, struct shunt_epset *set)

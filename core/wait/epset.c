@@ -60,7 +60,6 @@ static int kernel_remove(struct shunt_engine *engine, struct shunt_watch *watch)
 		return sys->epoll_ctl(watch->set->fd, EPOLL_CTL_DEL, watch->fd, NULL) ? -errno : 0;
 	if (watch->home == SHUNT_HOME_COMPANION)
 		sys->epoll_ctl(watch->set->companion, EPOLL_CTL_DEL, watch->fd, NULL);
-	atomic_fetch_sub(&watch->set->linked, 1);
 	return 0;
 }
 
@@ -73,11 +72,8 @@ static int kernel_add(struct shunt_engine *engine, struct shunt_watch *watch, ui
 	watch->home = home;
 	if (home == SHUNT_HOME_SET)
 		return sys->epoll_ctl(watch->set->fd, EPOLL_CTL_ADD, watch->fd, &event) ? -errno : 0;
-	if (shunt_companion_open(engine, watch->set))
+	if (shunt_nested_prepare(engine, watch->set))
 		return -ENOMEM;
-	/* A thread that sleeps where all was the kernel's does not poll: it is to look again. */
-	if (!atomic_fetch_add(&watch->set->linked, 1) && atomic_load(&watch->set->sleeping))
-		shunt_companion_kick(engine, watch->set);
 	if (home == SHUNT_HOME_COMPANION) {
 		watch->kernel_events = event.events = companion_events(watch);
 		watch->asked_anew = true;
@@ -120,6 +116,8 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch, bool 
 	if (from_set)
 		shunt_watch_leaves_kernel(watch);
 	kernel_remove(engine, watch);
+	if (from_set)
+		shunt_nested_count(engine, watch->set, 1);
 	watch->kernel_ready = 0;
 	if (home == SHUNT_HOME_SET) {	/* else it keeps its turn: what has come first is told of first */
 		shunt_watch_unlist(watch);
@@ -128,6 +126,7 @@ static void rehome(struct shunt_engine *engine, struct shunt_watch *watch, bool 
 	if (kernel_add(engine, watch, home))
 		say_lost(watch);
 	if (home == SHUNT_HOME_SET) {
+		shunt_nested_count(engine, watch->set, -1);
 		shunt_watch_comes_to_kernel(engine, watch);
 		atomic_fetch_add(&watch->set->returns, 1);
 	} else if (!watch->disabled) {
@@ -176,7 +175,7 @@ int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream
 
 	shunt_lock_take(&engine->group.lock);
 	for (struct shunt_watch *watch = stream->watches; watch && !result; watch = watch->next_of_stream)
-		result = shunt_companion_open(engine, watch->set);
+		result = shunt_nested_prepare(engine, watch->set);
 	shunt_lock_leave(&engine->group.lock);
 	return result;
 }
@@ -216,8 +215,8 @@ static int watch_add(struct shunt_engine *engine, struct shunt_epset *set,
 	stream->watches = watch;
 	shunt_watch_comes_to_kernel(engine, watch);
 	if (watch->home != SHUNT_HOME_SET) {
-		shunt_watch_suspect(watch);
-		shunt_watch_touch(engine, watch);
+		shunt_nested_count(engine, set, 1);
+		shunt_watch_begin(engine, watch);
 	}
 	return 0;
 }
@@ -259,12 +258,10 @@ static int modify(struct shunt_engine *engine, struct shunt_watch *watch,
 	watch->disabled = false;
 	watch->kernel_ready = 0;
 	if (watch->home != SHUNT_HOME_SET || event->events & EPOLLONESHOT)
-		rehome(engine, watch, false);
+		rehome(engine, watch, true);
 	shunt_watch_comes_to_kernel(engine, watch);
-	if (watch->home != SHUNT_HOME_SET) {
-		shunt_watch_suspect(watch);
-		shunt_watch_touch(engine, watch);
-	}
+	if (watch->home != SHUNT_HOME_SET)
+		shunt_watch_begin(engine, watch);
 	return 0;
 }
 
@@ -272,6 +269,8 @@ static int delete(struct shunt_engine *engine, struct shunt_watch *watch)
 {
 	int result = kernel_remove(engine, watch);
 
+	if (watch->home != SHUNT_HOME_SET)
+		shunt_nested_count(engine, watch->set, -1);
 	shunt_epset_unwatch(watch);
 	return result;
 }
@@ -314,17 +313,10 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 	if (file->kind == SHUNT_FILE_PRIVATE)
 		return -EBADF;
 	if (file->kind == SHUNT_FILE_EPOLL) {
-		struct shunt_epset *inner = (struct shunt_epset *)file;
-
 		shunt_lock_take(&group->lock);
-		shunt_nested_add(engine, inner);
-		shunt_nested_refresh(engine);
-		/* A waiter in the outer set must poll for events of the inner one. */
-		if (op == EPOLL_CTL_ADD)
-			shunt_companion_open(engine, set);
-		set->holds_sets |= op == EPOLL_CTL_ADD;
+		result = shunt_nested_control(engine, set, (struct shunt_epset *)file, op, fd, event);
 		shunt_lock_leave(&group->lock);
-		return engine->sys->epoll_ctl(epfd, op, fd, event) ? -errno : 0;
+		return result;
 	}
 	if (op == EPOLL_CTL_ADD && shunt_stream_use_is_news(stream))
 		shunt_offer_used(engine, stream);

@@ -16,6 +16,7 @@
 #include "core/fd/file.h"
 
 struct shunt_engine;
+struct shunt_nesting;
 struct shunt_stream;
 struct shunt_watch;
 
@@ -24,15 +25,18 @@ struct shunt_epset {
 	int fd;
 	_Atomic int companion;	/* -1 until the first stream on a link */
 	int kick_fd;		/* eventfd in the companion: wakes the set's sleepers */
-	bool nested;		/* the kernel watches the set on behalf of somebody else */
 	bool kicked;		/* kick_fd is readable on purpose */
+	bool news;		/* a stream has been listed since the kernel was told so: an edge for sets outside */
 	uint32_t numbers;	/* descriptors that name it */
-	bool holds_sets;	/* another set has been registered in it */
+	uint32_t pollers;	/* threads asleep in a poll or select that asks for it */
+	struct shunt_nesting *outers;	/* its registrations in other sets */
+	struct shunt_nesting *inners;	/* other sets' in it */
+	_Atomic uint32_t below;	/* of those the ones that are asked for EPOLLIN and concerned themselves; written under group.lock */
 	_Atomic uint32_t linked;	/* watches whose home is not the set; written under group.lock */
-	_Atomic uint32_t sleeping;	/* threads asleep in it */
+	_Atomic uint32_t sleeping;	/* threads asleep in it, */
+	_Atomic uint32_t plain;		/* and of them those that fell asleep while it was the kernel's alone */
 	uint32_t ready;		/* entries of the list */
 	struct shunt_watch *first, *last;
-	struct shunt_epset *next_nested;
 	struct shunt_epset *next_free;	/* streams_lock */
 	uint32_t generation;	/* how often its memory has been a set */
 	_Atomic uint32_t holds;		/* threads that wait in it, and one while it has a number; 0: free */
@@ -46,13 +50,18 @@ struct shunt_epset {
 	bool inherited;			/* by a fork's child, and not waited in since */
 };
 
-/* All of it is the kernel's: no waiter in it need look at streams. Where one has been on a link, it may be so again. */
-static inline bool shunt_epset_is_plain(const struct shunt_epset *set)
+/* A completion can change what the set has to report: a stream in it is on a link, or in a set inside that it asks for. */
+static inline bool shunt_epset_is_concerned(const struct shunt_epset *set)
 {
 	struct shunt_epset *this = (struct shunt_epset *)set;
 
-	return atomic_load(&this->companion) < 0 ||
-	       (!atomic_load(&this->linked) && !set->holds_sets && !set->nested);
+	return atomic_load(&this->linked) || atomic_load(&this->below);
+}
+
+/* All of it is the kernel's: no waiter in it need look at streams. Where one has been on a link, it may be so again. */
+static inline bool shunt_epset_is_plain(const struct shunt_epset *set)
+{
+	return atomic_load(&((struct shunt_epset *)set)->companion) < 0 || !shunt_epset_is_concerned(set);
 }
 
 /*

@@ -76,7 +76,7 @@ void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
 	shunt_streams_each(engine, forget_set, set);
 	if (group->channel_set == set)
 		group->channel_set = NULL;
-	shunt_nested_remove(engine, set);
+	shunt_nested_end(engine, set);
 	atomic_store(&set->closed, true);
 	if (set->sleeping)	/* one of them may lead */
 		shunt_companion_kick(engine, set);
@@ -94,7 +94,7 @@ void shunt_epset_inherit(struct shunt_engine *engine)
 		if (!file || file->kind != SHUNT_FILE_EPOLL)
 			continue;
 		atomic_store(&set->holds, 1);	/* other threads are gone, and this one's wait knows that it is the parent's */
-		set->sleeping = 0;
+		set->sleeping = set->plain = set->pollers = 0;
 		if (set->companion < 0)
 			continue;
 		shunt_own_fds_close(engine, set->companion);

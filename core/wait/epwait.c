@@ -32,6 +32,8 @@ static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 
 	for (int i = n - 1; i >= 0; i--) {	/* each becomes the first of the list */
 		if (events[i].data.ptr == set) {
+			if (set->plain || set->pollers)
+				continue;	/* it is to wake those, too; the last of them takes it back */
 			shunt_waker_drain(engine, set->kick_fd);
 			set->kicked = false;
 		} else if (events[i].data.ptr == &engine->group) {
@@ -57,6 +59,7 @@ bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set)
 
 	shunt_lock_take(&group->lock);
 	hear_companion(engine, set);
+	shunt_nested_refresh(engine, set);
 	ready = shunt_watch_any_ready(engine, set);
 	shunt_nested_show(engine, set);
 	shunt_lock_leave(&group->lock);
@@ -116,8 +119,10 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 		taken += shunt_group_poll_locked(engine);
 		n = shunt_watch_collect(engine, set, events, max, 0);
 	}
-	if (__builtin_expect(set->nested, 0))
+	if (__builtin_expect(set->outers || set->pollers, 0))
 		shunt_nested_show(engine, set);
+	if (__builtin_expect(set->inners != NULL, 0))	/* the kernel's part may follow */
+		shunt_nested_refresh(engine, set);
 	shunt_lock_leave(&group->lock);
 	shunt_group_after(engine, group);
 	if (found)
@@ -137,10 +142,10 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 	uint32_t returns;
 	int n;
 
-	if (__builtin_expect(engine->group.nested_sets != NULL, 0)) {
+	if (__builtin_expect(atomic_load(&set->below), 0)) {
 		shunt_lock_take(&engine->group.lock);
 		shunt_group_poll_locked(engine);
-		shunt_nested_refresh(engine);
+		shunt_nested_refresh(engine, set);
 		shunt_lock_leave(&engine->group.lock);
 	}
 	do {
@@ -257,7 +262,7 @@ struct asleep {	/* what a sleep must undo, also when its thread is cancelled in 
 	volatile bool over;	/* it has come to its end: its thread was not cancelled */
 };
 
-/* With something on the list it is not to sleep, but to look again. */
+/* With something on the list, or in a set inside, it is not to sleep, but to look again. */
 static bool is_ready(void *arg)
 {
 	struct asleep *asleep = arg;
@@ -265,7 +270,7 @@ static bool is_ready(void *arg)
 	asleep->set->sleeping++;
 	if (asleep->sleep.sleeper.leader)
 		shunt_companion_lead(asleep->sleep.engine, asleep->set);
-	return asleep->set->first;
+	return asleep->set->first || shunt_nested_refresh(asleep->sleep.engine, asleep->set);
 }
 
 static void cancelled(struct asleep *asleep)
@@ -319,13 +324,15 @@ static void leave_plain(void *arg)
 
 	if (!shunt_sleeper_is_ours(asleep->sleep.engine, &asleep->sleep.sleeper))
 		return;
+	atomic_fetch_sub(&asleep->set->plain, 1);
 	atomic_fetch_sub(&asleep->set->sleeping, 1);
 	cancelled(asleep);
 }
 
 /*
  * The set has no stream on a link now; one that comes to a link during the wait must wake us. Either it sees us sleep, or
- * we see the companion, or the stream counted: no lock is needed.
+ * we see the companion, or the stream counted: no lock is needed. Other threads leave that kick in place until we are up:
+ * they may go with an event of the stream's, and then nobody polls for the next.
  */
 static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, const struct timespec *left, const sigset_t *mask)
@@ -334,7 +341,9 @@ static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
 	volatile int n = 0;
 	bool heard = false;
 
+	atomic_fetch_add(&set->plain, 1);
 	atomic_fetch_add(&set->sleeping, 1);
+	shunt_companion_rest(engine, set);
 	pthread_cleanup_push(leave_plain, &asleep);
 	if (shunt_epset_is_plain(set))
 		n = kernel_wait(engine, set, events, max, left, mask, &heard);

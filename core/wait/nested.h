@@ -1,21 +1,45 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Epoll sets that the kernel watches on behalf of somebody: another set, or a poll. As long as something is on the list of
- * such a set it must be readable, by its companion's eventfd. group.lock held throughout.
+ * Epoll sets inside others, and sets that a thread polls. The kernel sees a set's streams only by the eventfd in the
+ * set's companion. That one is written for a sleeper that has asked for the set, and before a look.
+ *
+ * No wake-up is lost. A stream becomes ready under group.lock, and so does a set's thread fall asleep: it counts itself
+ * and looks at the sets inside in one hold of the lock. A stream that is ready before is found by that look. The touch
+ * of one that is ready later finds the sleeper. group.lock held throughout.
  */
 #ifndef SHUNT_CORE_WAIT_NESTED_H
 #define SHUNT_CORE_WAIT_NESTED_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
+struct epoll_event;
 struct shunt_engine;
 struct shunt_epset;
 
-/* From now on the kernel watches the set for somebody. */
-void shunt_nested_add(struct shunt_engine *engine, struct shunt_epset *set);
-/* The set ends. */
-void shunt_nested_remove(struct shunt_engine *engine, struct shunt_epset *set);
-/* Brings the state that watched sets show up to date, before a look. */
-void shunt_nested_refresh(struct shunt_engine *engine);
-/* The same for one set on which something is listed. */
+struct shunt_nesting {	/* the registration of a set in another */
+	struct shunt_epset *outer, *inner;
+	int fd;			/* of the inner set */
+	uint32_t events;	/* as the program gave them; without EPOLLIN no sleeper of `outer` hears of `inner` */
+	struct shunt_nesting *next_of_outer, *next_of_inner;
+};
+
+/* epoll_ctl() of `inner` by its number `fd` in `outer`. 0 or -errno. */
+int shunt_nested_control(struct shunt_engine *engine, struct shunt_epset *outer, struct shunt_epset *inner, int op,
+			 int fd, struct epoll_event *event);
+/* The set and those outside that ask for it can be told of streams on a link. 0 or -ENOMEM. */
+int shunt_nested_prepare(struct shunt_engine *engine, struct shunt_epset *set);
+/* The set ends, and its registrations with it. */
+void shunt_nested_end(struct shunt_engine *engine, struct shunt_epset *set);
+/* One more or one less of the set's watches is not the kernel's: `by` is 1 or -1. */
+void shunt_nested_count(struct shunt_engine *engine, struct shunt_epset *set, int by);
+/* The kernel is to see what is true of the sets inside, before a look at `set`. True: it has been told of one anew. */
+bool shunt_nested_refresh(struct shunt_engine *engine, struct shunt_epset *set);
+/* The kernel is to see that the set is readable, which it is, and if that is news, that it has become so. False: it sees it already. */
+bool shunt_nested_tell(struct shunt_engine *engine, struct shunt_epset *set);
+/* The kernel is to see that the set is readable, if it is and a sleeper outside has asked for that. */
 void shunt_nested_show(struct shunt_engine *engine, struct shunt_epset *set);
+/* Does a thread sleep in a poll of the set, or in a set outside that has asked for it? */
+bool shunt_nested_is_awaited(const struct shunt_epset *set);
 
 #endif

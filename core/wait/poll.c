@@ -18,12 +18,14 @@
 #include "core/stream/sleep.h"
 #include "core/stream/stream_option.h"
 #include "core/wait/epset.h"
+#include "core/wait/epsets.h"
 #include "core/wait/epwait.h"
 #include "core/wait/nested.h"
 #include "core/wait/poll.h"
 #include "core/wait/watch.h"
 
 #define POLL_BITS (POLLIN | POLLOUT | POLLPRI | POLLRDNORM | POLLWRNORM | POLLRDHUP | POLLERR | POLLHUP)
+#define SET_BITS (POLLIN | POLLRDNORM)	/* all that a set has to report */
 #define KERNEL_EVERY 2000	/* ns between two looks at the kernel's part while polling */
 #define ENTRY_NS 200		/* no entry takes longer to look at */
 
@@ -36,6 +38,9 @@ struct polling {
 	nfds_t kernel_fds;		/* entries the kernel must be asked about */
 	nfds_t link_fds;		/* entries that a completion could make ready */
 	bool apart;			/* no completion can change any entry: all is the kernel's, as long as nothing joins a link */
+	nfds_t sets;			/* epoll sets that are asked for */
+	bool counted;			/* among their pollers */
+	uint32_t forks;			/* of the engine, when they were held */
 	bool moved;			/* a stream has gone over to the kernel since the plan */
 	struct pollfd *made;		/* by select(), to be freed when a thread is cancelled */
 	struct pollfd small_kernel[SHUNT_POLL_SMALL + SHUNT_SLEEP_FDS];
@@ -46,8 +51,8 @@ bool shunt_wait_concerns(const struct shunt_file *file)
 {
 	if (file->kind == SHUNT_FILE_STREAM)
 		return !shunt_stream_is_plain((const struct shunt_stream *)file);
-	return file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED ||
-	       ((const struct shunt_epset *)file)->companion >= 0;
+	/* A stream of a set may join a link while the set is polled. */
+	return file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED || file->kind == SHUNT_FILE_EPOLL;
 }
 
 static int poll_prepare(struct polling *p)
@@ -74,19 +79,6 @@ static void poll_release(struct polling *p)
 	free(p->on);
 }
 
-/* The set is watched from outside from now on. Could a completion make it ready? */
-static bool nest(struct shunt_engine *engine, struct shunt_epset *set)
-{
-	if (set->companion < 0)
-		return false;
-	if (!set->nested) {
-		shunt_lock_take(&engine->group.lock);
-		shunt_nested_add(engine, set);
-		shunt_lock_leave(&engine->group.lock);
-	}
-	return true;
-}
-
 /* Its peer may announce something on the link, whatever track it is on. */
 static bool hears_of_link(const struct shunt_stream *stream)
 {
@@ -98,13 +90,14 @@ static bool hears_of_link(const struct shunt_stream *stream)
 /* Sets the kernel's part of each entry; tracks may have changed since the last time. */
 static void plan(struct polling *p)
 {
-	p->kernel_fds = p->link_fds = 0;
+	p->kernel_fds = p->link_fds = p->sets = 0;
 	p->apart = true;
 	for (nfds_t i = 0; i < p->count; i++) {
 		struct shunt_file *file = shunt_numbers_look(p->engine, p->user[i].fd);
 
 		p->kernel[i] = p->user[i];
 		p->on[i].stream = NULL;
+		p->on[i].set = NULL;
 		if (file && (file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED)) {
 			/* not open: POLLNVAL */
 			p->kernel[i].fd = shunt_narrow_int(p->engine->files->limit);
@@ -120,9 +113,12 @@ static void plan(struct polling *p)
 			p->link_fds += (p->user[i].events & (POLLIN | POLLOUT) & ~ask) != 0;
 			p->apart &= !hears_of_link(stream);
 		}
-		if (file && file->kind == SHUNT_FILE_EPOLL) {
-			p->link_fds += nest(p->engine, (struct shunt_epset *)file);
-			p->apart = false;
+		if (file && file->kind == SHUNT_FILE_EPOLL && p->user[i].events & SET_BITS) {
+			bool concerned = shunt_epset_is_concerned((struct shunt_epset *)file);
+
+			p->sets++;
+			p->link_fds += concerned;
+			p->apart &= !concerned;
 		}
 		p->kernel_fds += p->kernel[i].fd >= 0;
 	}
@@ -144,11 +140,14 @@ static short set_events(struct polling *p, struct shunt_epset *set, short revent
 {
 	struct pollfd again = { .fd = set->fd, .events = POLLIN };
 	struct timespec none = { 0, 0 };
-	bool ready = locked ? shunt_watch_any_ready(p->engine, set) : shunt_epset_absorb(p->engine, set);
+	bool ready;
 
-	if (!ready && revents & POLLIN)
+	if (locked)
+		shunt_nested_refresh(p->engine, set);
+	ready = locked ? shunt_watch_any_ready(p->engine, set) : shunt_epset_absorb(p->engine, set);
+	if (!ready && (atomic_load(&set->below) || revents & SET_BITS))
 		ready = p->engine->sys->ppoll(&again, 1, &none, NULL) > 0;
-	return ready ? revents | POLLIN : revents & ~(POLLIN | POLLRDNORM);
+	return ready ? SET_BITS : 0;
 }
 
 /* Would the kernel be asked about more of the stream at I now than when that was planned, or the link? */
@@ -179,8 +178,10 @@ static int harvest(struct polling *p, bool asked, bool locked)
 			revents = (shunt_ready_reset(p->on[i].stream, revents) |
 				   shunt_ready_user(p->on[i].stream)) & events & POLL_BITS;
 			p->moved |= (asked || locked) && has_moved(p, i);	/* what is before a sleep or an answer */
-		} else if (events & POLLIN && (set = set_at(p, p->user[i].fd)) != NULL)
-			revents = set_events(p, set, revents, locked);
+		} else if (events & SET_BITS && (set = set_at(p, p->user[i].fd)) != NULL) {
+			revents = set_events(p, set, revents, locked) & events;
+			p->moved |= (asked || locked) && p->apart && shunt_epset_is_concerned(set);
+		}
 		p->user[i].revents = revents;
 		ready += revents != 0;
 	}
@@ -194,6 +195,46 @@ static int ask_kernel(struct polling *p)
 	if (!p->kernel_fds)
 		return 0;
 	return p->engine->sys->ppoll(p->kernel, p->count, &none, NULL) < 0 ? -errno : 0;
+}
+
+/* Sets that the thread is about to sleep on stay what they are until it has let go. */
+static void hold_sets(struct polling *p)
+{
+	p->forks = p->engine->forks;
+	p->counted = false;
+	for (nfds_t i = 0; p->sets && i < p->count; i++) {
+		struct shunt_file *file = shunt_file(p->engine, p->user[i].fd);
+		struct shunt_epset *set = (struct shunt_epset *)file;
+
+		if (file && file->kind == SHUNT_FILE_EPOLL && p->user[i].events & SET_BITS &&
+		    shunt_epset_hold(p->engine, set, p->user[i].fd))
+			p->on[i].set = set;
+	}
+}
+
+/* group.lock held. */
+static void count_among_pollers(struct polling *p, uint32_t by)
+{
+	for (nfds_t i = 0; p->sets && i < p->count; i++)
+		if (p->on[i].set)
+			p->on[i].set->pollers += by;
+	p->counted = by == 1;
+}
+
+/* Not in a fork's child whose handler has interrupted the sleep: there nobody holds the sets. */
+static void let_go_of_sets(struct polling *p)
+{
+	if (!p->sets || p->forks != p->engine->forks)
+		return;
+	shunt_lock_take(&p->engine->group.lock);
+	if (p->counted)
+		count_among_pollers(p, -1u);
+	shunt_lock_leave(&p->engine->group.lock);
+	for (nfds_t i = 0; i < p->count; i++) {
+		if (p->on[i].set)
+			shunt_epset_let_go(p->engine, p->on[i].set);
+		p->on[i].set = NULL;
+	}
 }
 
 static void poll_forget(void *arg)
@@ -270,10 +311,13 @@ static void cancellation_point(struct polling *p)
 	pthread_cleanup_pop(0);
 }
 
+/* What comes from here on finds the thread among the pollers of its sets. */
 static bool is_ready(void *arg)
 {
 	struct polling *p = arg;
 
+	if (!p->counted)
+		count_among_pollers(p, 1);
 	return harvest(p, false, true) || p->moved;
 }
 
@@ -285,6 +329,12 @@ static int poll_answer(struct polling *p)
 	return p->moved ? 0 : ready;
 }
 
+static void asleep_forget(void *arg)
+{
+	let_go_of_sets(arg);
+	poll_forget(arg);
+}
+
 /* As was planned. Ready entries, 0: look again, or -errno. */
 static int sleep_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask)
 {
@@ -293,10 +343,13 @@ static int sleep_awhile(struct polling *p, uint64_t deadline, const sigset_t *ma
 				     .count = p->count,
 				     .sleeper.apart = p->apart,
 				     .ready = is_ready,
-				     .cancelled = poll_forget,
+				     .cancelled = asleep_forget,
 				     .arg = p };
-	int result = shunt_sleep(&sleep, p->kernel, p->count, deadline, mask);
+	int result;
 
+	hold_sets(p);
+	result = shunt_sleep(&sleep, p->kernel, p->count, deadline, mask);
+	let_go_of_sets(p);
 	if (result > 0)
 		result = poll_answer(p);
 	return !result && shunt_thread.signalled ? -EINTR : result;

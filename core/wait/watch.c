@@ -4,6 +4,7 @@
 #include "core/stream/ready.h"
 #include "core/wait/companion.h"
 #include "core/wait/epset.h"
+#include "core/wait/nested.h"
 #include "core/wait/watch.h"
 
 /* --- the ready list of a set --- */
@@ -134,9 +135,21 @@ void shunt_watch_touch(struct shunt_engine *engine, struct shunt_watch *watch)
 	watch->fresh = true;
 	if (!watch->listed)
 		watch_list(watch);
-	/* Sleepers in the set look themselves; a set inside another must not cry wolf. */
-	if (watch->set->sleeping || (watch->set->nested && watch_ready(engine, watch)))
+	/* Sleepers in the set look themselves; to those outside it must not cry wolf. */
+	if (watch->set->sleeping)
 		shunt_companion_kick(engine, watch->set);
+	watch->set->news = true;
+	if (shunt_nested_is_awaited(watch->set) && watch_ready(engine, watch))
+		shunt_nested_tell(engine, watch->set);
+}
+
+void shunt_watch_begin(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	shunt_watch_suspect(watch);
+	if (watch_ready(engine, watch))
+		shunt_watch_touch(engine, watch);
+	else
+		watch->kernel_ready = 0;
 }
 
 void shunt_watch_heard(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t ready)

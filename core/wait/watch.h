@@ -58,6 +58,11 @@ void shunt_watch_leaves_kernel(struct shunt_watch *watch);
 void shunt_watch_comes_to_kernel(struct shunt_engine *engine, struct shunt_watch *watch);
 /* Something of it is new: it is listed, and the set tells those who sleep in it. */
 void shunt_watch_touch(struct shunt_engine *engine, struct shunt_watch *watch);
+/*
+ * It has been added or modified, and tells at once what is true. A sleeper of the set is woken by no more than that: what comes
+ * later is told under group.lock, held here, or by the companion.
+ */
+void shunt_watch_begin(struct shunt_engine *engine, struct shunt_watch *watch);
 /* The kernel reported `ready` for a watch whose home is the companion. */
 void shunt_watch_heard(struct shunt_engine *engine, struct shunt_watch *watch, uint32_t ready);
 /* Events for the program, without waiting and without the kernel, which has said the `beside` events before `events`. */

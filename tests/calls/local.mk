@@ -36,6 +36,7 @@ tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/main.c \
 	tests/calls/cases/many.c \
 	tests/calls/cases/messages.c \
+	tests/calls/cases/nested.c \
 	tests/calls/cases/net.c \
 	tests/calls/cases/options.c \
 	tests/calls/cases/owners.c \
