@@ -261,6 +261,8 @@ void shunt_group_notify(struct shunt_engine *engine, struct shunt_stream *stream
 	if (stream->watches)
 		engine->group.hooks->notify(engine, stream, what);
 	for (struct shunt_sleep_on *on = stream->sleepers; on; on = on->next) {
+		if (!(what & on->events))
+			continue;
 		on->sleeper->told = true;
 		shunt_sleeper_kick(engine, on->sleeper);
 	}

@@ -82,6 +82,7 @@ struct shunt_group {
 	struct shunt_sleeper *sleepers;
 	struct shunt_sleeper *leader;		/* sleeps on the channel */
 	struct shunt_epset *channel_set;	/* epoll set whose companion holds what is slept on, */
+	struct shunt_epset *looker;	/* a thread of it polls, and looks at its list next */
 	int channel_fd;			/* as this number: the bell of that time */
 	struct shunt_lane *lanes;		/* all that complete here */
 	struct shunt_lane_stats ended;		/* what those that are gone had counted */

@@ -69,6 +69,23 @@ static void wake_a_leader(struct shunt_engine *engine)
 }
 
 /*
+ * What a thread of an epoll set sleeps on as the leader is in the set: each thread asleep there wakes by it. So
+ * the next leads without being woken. An event that the last leader takes is followed by another arming (rearm() in group.c).
+ */
+static bool leads_in_place(struct shunt_group *group, const struct shunt_sleeper *last)
+{
+	struct shunt_sleeper *sleeper = last->set && group->channel_set == last->set ? group->sleepers : NULL;
+
+	while (sleeper && !(sleeper->set == last->set && sleeper->asleep))
+		sleeper = sleeper->next;
+	if (sleeper) {
+		sleeper->leader = true;
+		group->leader = sleeper;
+	}
+	return sleeper;
+}
+
+/*
  * Without a leader, whoever leaves wakes the next to become it: also one that was woken to lead and does not
  * come back.
  */
@@ -86,6 +103,8 @@ void shunt_sleeper_leave(struct shunt_engine *engine, struct shunt_sleeper *slee
 	if (group->leader == sleeper) {
 		group->leader = NULL;
 		shunt_gap_woke(engine);
+		if (leads_in_place(group, sleeper))
+			return;
 	}
 	if (group->open && !group->leader)
 		wake_a_leader(engine);

@@ -30,6 +30,7 @@ struct shunt_sleeper {	/* one sleeping thread; on its stack; group.lock */
 struct shunt_sleep_on {	/* a sleeper's interest in one stream, or of a poll in one epoll set; group.lock */
 	struct shunt_sleeper *sleeper;
 	struct shunt_stream *stream;	/* NULL: none */
+	uint32_t events;		/* bits of shunt_group_notify() that wake it */
 	struct shunt_epset *set;	/* of a poll: held; NULL: none */
 	struct shunt_sleep_on *next;
 };

@@ -11,9 +11,13 @@
 /* The last look before it sleeps. group.lock held. */
 static void look(struct shunt_sleep *sleep)
 {
+	struct shunt_group *group = &sleep->engine->group;
+
 	if (sleep->sleeper.leader)
 		shunt_group_arm(sleep->engine);
+	group->looker = sleep->sleeper.set;	/* what comes now is its own: it looks before it sleeps */
 	shunt_group_poll_locked(sleep->engine);
+	group->looker = NULL;
 	shunt_sleeper_begin(sleep->engine, &sleep->sleeper, sleep->ready(sleep->arg));
 }
 

@@ -86,7 +86,7 @@ static bool is_ready(void *arg)
 static int sleep_awhile(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events, uint64_t deadline, bool heeds)
 {
 	struct waiter waiter = { .stream = stream, .events = events };
-	struct shunt_sleep_on on = { .stream = stream };
+	struct shunt_sleep_on on = { .stream = stream, .events = SHUNT_READY_WAKES(events) };
 	struct shunt_sleep sleep = { .engine = engine, .sleeper.heeds = heeds, .on = &on, .count = 1,
 				     .ready = is_ready, .arg = &waiter };
 	int result = shunt_sleep(&sleep, waiter.fds, 1, deadline, NULL);

@@ -32,6 +32,8 @@ int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, st
 #define SHUNT_READY_ARRIVED (1u << 25)	/* bytes or the end have come, perhaps behind unread ones on TCP */
 #define SHUNT_READY_SETTLED (1u << 26)	/* a sender may go on over TCP, which the kernel thinks it could all the time */
 #define SHUNT_READY_FETCHED (1u << 27)	/* the device has fetched what was posted from the program's buffer */
+/* A sleeper hears of what it asks for, of errors, and of all that may change which track it must watch. */
+#define SHUNT_READY_WAKES(events) ((events) | EPOLLERR | EPOLLHUP | (SHUNT_READY_OURS & ~SHUNT_READY_ARRIVED))
 #define SHUNT_READY_OURS 0x0fc00000u	/* all of these */
 
 #endif

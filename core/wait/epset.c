@@ -150,6 +150,8 @@ static void rehome_all(struct shunt_engine *engine, struct shunt_stream *stream,
 
 void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
 {
+	bool served = false;
+
 	if (what & (SHUNT_READY_TRACK | SHUNT_READY_RELEASED))
 		rehome_all(engine, stream, what & SHUNT_READY_RELEASED);
 	what &= ~(SHUNT_READY_TRACK | SHUNT_READY_RELEASED);
@@ -164,7 +166,11 @@ void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream
 		/* The kernel's edge may have been spent on a send that was refused. */
 		if (watch->home == SHUNT_HOME_COMPANION && what & SHUNT_READY_SETTLED)
 			watch->kernel_ready |= EPOLLOUT | EPOLLWRNORM;
-		if (!shunt_watch_is_no_edge(engine, watch, what))
+		if (shunt_watch_is_no_edge(engine, watch, what))
+			continue;
+		if (__builtin_expect(watch->events & EPOLLEXCLUSIVE, 0))
+			served = shunt_watch_touch_exclusive(engine, watch, served);
+		else
 			shunt_watch_touch(engine, watch);
 	}
 }

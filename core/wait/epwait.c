@@ -107,6 +107,7 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 	int taken = 0;
 
 	shunt_lock_take(&group->lock);
+	group->looker = set;
 	if (heard)
 		hear_companion(engine, set);
 	else
@@ -119,6 +120,10 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 		taken += shunt_group_poll_locked(engine);
 		n = shunt_watch_collect(engine, set, events, max, 0);
 	}
+	group->looker = NULL;
+	/* Another thread of the set is for what is left, as the kernel has it: a level that was just reported is. */
+	if (__builtin_expect(set->sleeping && shunt_watch_any_ready(engine, set), 0))
+		shunt_companion_kick(engine, set);
 	if (__builtin_expect(set->outers || set->pollers, 0))
 		shunt_nested_show(engine, set);
 	if (__builtin_expect(set->inners != NULL, 0))	/* the kernel's part may follow */

@@ -17,6 +17,7 @@
 #include "core/stream/ready.h"
 #include "core/stream/sleep.h"
 #include "core/stream/stream_option.h"
+#include "core/stream/wait.h"
 #include "core/wait/epset.h"
 #include "core/wait/epsets.h"
 #include "core/wait/epwait.h"
@@ -106,6 +107,7 @@ static void plan(struct polling *p)
 			uint32_t ask = shunt_ready_kernel(stream, p->user[i].events);
 
 			p->on[i].stream = stream;
+			p->on[i].events = SHUNT_READY_WAKES(p->user[i].events & POLL_BITS);
 			/* Errors and hang-ups are reported unasked, as long as a direction is on TCP. */
 			p->kernel[i].events &= shunt_narrow_poll(ask);
 			if (!ask)

@@ -130,17 +130,42 @@ void shunt_watch_comes_to_kernel(struct shunt_engine *engine, struct shunt_watch
 	watch->could_send = engine->sys->ppoll(&fd, 1, &none, NULL) > 0 && fd.revents & POLLOUT;
 }
 
-void shunt_watch_touch(struct shunt_engine *engine, struct shunt_watch *watch)
+static void touch(struct shunt_engine *engine, struct shunt_watch *watch, bool wakes)
 {
 	watch->fresh = true;
 	if (!watch->listed)
 		watch_list(watch);
 	/* Sleepers in the set look themselves; to those outside it must not cry wolf. */
-	if (watch->set->sleeping)
+	if (wakes && watch->set->sleeping && watch->set != engine->group.looker)
 		shunt_companion_kick(engine, watch->set);
 	watch->set->news = true;
 	if (shunt_nested_is_awaited(watch->set) && watch_ready(engine, watch))
 		shunt_nested_tell(engine, watch->set);
+}
+
+void shunt_watch_touch(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	touch(engine, watch, true);
+}
+
+/* A thread looks already, in one of the sets that have the stream exclusively. */
+static bool is_looked_at(const struct shunt_engine *engine, const struct shunt_stream *stream)
+{
+	const struct shunt_watch *watch = stream->watches;
+
+	while (watch && !(watch->events & EPOLLEXCLUSIVE && watch->set == engine->group.looker))
+		watch = watch->next_of_stream;
+	return watch;
+}
+
+bool shunt_watch_touch_exclusive(struct shunt_engine *engine, struct shunt_watch *watch, bool served)
+{
+	struct shunt_epset *set = watch->set;
+	bool looked_at = !served && is_looked_at(engine, watch->stream);
+	bool wakes = !served && !looked_at && set->sleeping && !set->kicked;
+
+	touch(engine, watch, wakes);
+	return served || looked_at || wakes;
 }
 
 void shunt_watch_begin(struct shunt_engine *engine, struct shunt_watch *watch)

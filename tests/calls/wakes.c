@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A server whose threads sleep, and a client that asks it TURNS times, to count what threads are woken for.
+ *
+ *	wakes WAY TURNS
+ *
+ * WAY says how the server waits:
+ *
+ *	within		the main thread looks at a set; another sleeps in a set around it that asks for nothing
+ *	around		the same, and the other polls for what the outer set never has
+ *	rearmed		one thread sleeps, another reads, answers, and arms EPOLLONESHOT again
+ *	oneshot, edge	four threads in one set, each reads and answers
+ *	exclusive	two sets with a thread each; EPOLLEXCLUSIVE, edge-triggered
+ *	hangup		the main thread reads; others sleep in a set and in a poll that ask for the end alone
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SIZE 64
+
+static int set, fd;
+static sem_t work;
+
+static long check(const char *what, long result)
+{
+	if (result >= 0)
+		return result;
+	perror(what);
+	exit(99);
+}
+#define MUST(call) check(#call, call)
+
+static int set_with(int member, unsigned events)
+{
+	struct epoll_event event = { .events = events };
+	int made = (int)MUST(epoll_create1(EPOLL_CLOEXEC));
+
+	MUST(epoll_ctl(made, EPOLL_CTL_ADD, member, &event));
+	return made;
+}
+
+/* All that is there is answered. The client ends the connection, and the process with it. */
+static void answer(int flags)
+{
+	char buf[SIZE];
+	ssize_t n;
+
+	while ((n = recv(fd, buf, sizeof(buf), flags)) > 0)
+		MUST(send(fd, buf, (size_t)n, MSG_NOSIGNAL));
+	if (n < 0 && errno == EAGAIN)
+		return;
+	MUST(n);
+	exit(0);
+}
+
+static void wait_in(int epfd, int timeout)
+{
+	struct epoll_event event;
+
+	while (epoll_wait(epfd, &event, 1, timeout) != 1)
+		;
+}
+
+static void arm(void)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLONESHOT };
+
+	MUST(epoll_ctl(set, EPOLL_CTL_MOD, fd, &event));
+}
+
+static void *sleep_in(void *epfd)
+{
+	for (;;)
+		wait_in(*(int *)epfd, -1);
+	return NULL;
+}
+
+static void *sleep_in_poll(void *polled)
+{
+	while (poll(polled, 1, -1) >= 0)
+		;
+	return NULL;
+}
+
+static void *read_and_arm(void *unused)
+{
+	for (;;) {
+		sem_wait(&work);
+		answer(MSG_DONTWAIT);
+		arm();
+	}
+	return unused;
+}
+
+static void *serve_edge(void *epfd)
+{
+	for (;;) {
+		wait_in(*(int *)epfd, -1);
+		answer(MSG_DONTWAIT);
+	}
+	return NULL;
+}
+
+static void *serve_oneshot(void *unused)
+{
+	for (;;) {
+		wait_in(set, -1);
+		answer(MSG_DONTWAIT);
+		arm();
+	}
+	return unused;
+}
+
+static void start(void *(*run)(void *), void *arg)
+{
+	pthread_t thread;
+
+	MUST(-pthread_create(&thread, NULL, run, arg));
+}
+
+static void serve(const char *way)
+{
+	static int other;
+	static struct pollfd polled;
+
+	if (!strcmp(way, "within") || !strcmp(way, "around")) {
+		set = set_with(fd, EPOLLIN);
+		other = set_with(set, 0);
+		polled = (struct pollfd) { .fd = other, .events = POLLIN };
+		if (*way == 'w')
+			start(sleep_in, &other);
+		else
+			start(sleep_in_poll, &polled);
+		for (;;) {
+			wait_in(set, 0);
+			answer(MSG_DONTWAIT);
+		}
+	} else if (!strcmp(way, "rearmed")) {
+		set = set_with(fd, EPOLLIN | EPOLLONESHOT);
+		start(read_and_arm, NULL);
+		for (;;) {
+			wait_in(set, -1);
+			sem_post(&work);
+		}
+	} else if (!strcmp(way, "oneshot")) {
+		set = set_with(fd, EPOLLIN | EPOLLONESHOT);
+		for (int i = 0; i < 3; i++)
+			start(serve_oneshot, NULL);
+		serve_oneshot(NULL);
+	} else if (!strcmp(way, "edge")) {
+		set = set_with(fd, EPOLLIN | EPOLLET);
+		for (int i = 0; i < 3; i++)
+			start(serve_edge, &set);
+		serve_edge(&set);
+	} else if (!strcmp(way, "exclusive")) {
+		set = set_with(fd, EPOLLIN | EPOLLET | EPOLLEXCLUSIVE);
+		other = set_with(fd, EPOLLIN | EPOLLET | EPOLLEXCLUSIVE);
+		start(serve_edge, &other);
+		serve_edge(&set);
+	} else if (!strcmp(way, "hangup")) {
+		other = set_with(fd, EPOLLRDHUP);
+		polled = (struct pollfd) { .fd = fd, .events = POLLRDHUP };
+		start(sleep_in, &other);
+		start(sleep_in_poll, &polled);
+		answer(0);
+	}
+}
+
+static void ask(long turns)
+{
+	char buf[SIZE] = "";
+	ssize_t n;
+
+	for (long i = 0; i < turns; i++) {
+		MUST(send(fd, buf, SIZE, 0));
+		for (ssize_t left = SIZE; left; left -= n) {
+			n = MUST(recv(fd, buf, (size_t)left, 0));
+			if (!n)
+				exit(98);
+		}
+	}
+}
+
+static void client(int port_pipe, long turns)
+{
+	struct sockaddr_in address;
+	int one = 1;
+
+	MUST(read(port_pipe, &address, sizeof(address)));
+	fd = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
+	MUST(connect(fd, (struct sockaddr *)&address, sizeof(address)));
+	MUST(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+	ask(turns);
+	exit(0);
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t length = sizeof(address);
+	int listener, pipes[2], one = 1;
+
+	if (argc != 3)
+		return 2;
+	MUST(pipe(pipes));
+	if (!MUST(fork()))	/* before there is an engine: two processes that know nothing of each other */
+		client(pipes[0], atol(argv[2]));
+	listener = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
+	MUST(bind(listener, (struct sockaddr *)&address, length));
+	MUST(listen(listener, 1));
+	MUST(getsockname(listener, (struct sockaddr *)&address, &length));
+	MUST(write(pipes[1], &address, sizeof(address)));
+	fd = (int)MUST(accept(listener, NULL, NULL));
+	MUST(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
+	printf("%d\n", getpid());
+	fflush(stdout);
+	sem_init(&work, 0, 0);
+	serve(argv[1]);
+	return 2;
+}
