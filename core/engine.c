@@ -34,6 +34,7 @@
 #include "core/stream/settle.h"
 #include "core/stream/shutdown.h"
 #include "core/stream/traced.h"
+#include "core/wait/companion.h"
 #include "core/wait/epset.h"
 #include "core/trace/book.h"
 #include "core/wait/epsets.h"
@@ -45,6 +46,7 @@ const struct shunt_hooks shunt_engine_hooks = {
 	.opened = shunt_fault_attach,
 	.apply = shunt_inbound_apply,
 	.notify = shunt_epset_notify,
+	.ring_in = shunt_companion_ring_in,
 	.repost = shunt_roster_post,
 	.stalls = shunt_roster_stalls,
 	.late = shunt_inbound_late,

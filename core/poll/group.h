@@ -33,6 +33,8 @@ struct shunt_hooks {
 	void (*apply)(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
 	/* Something changed on a stream that has watches; as shunt_group_notify(). */
 	void (*notify)(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+	/* The leader's channel moves to this set, in which a thread sleeps. False: it cannot. */
+	bool (*ring_in)(struct shunt_engine *engine, struct shunt_epset *set);
 	/* Receives are posted again on the lanes of group.polled.repost_lanes. */
 	void (*repost)(struct shunt_engine *engine);
 	/* A lane has work that the completion of a send may make possible. */
@@ -82,8 +84,13 @@ struct shunt_group {
 	struct shunt_sleeper *sleepers;
 	struct shunt_sleeper *leader;		/* sleeps on the channel */
 	struct shunt_epset *channel_set;	/* epoll set whose companion holds what is slept on, */
-	struct shunt_epset *looker;	/* a thread of it polls, and looks at its list next */
 	int channel_fd;			/* as this number: the bell of that time */
+	/*
+	 * A thread of this set polls, and looks at its list next, so others of the set are not kicked meanwhile. It
+	 * kicks another itself for what it leaves there (look_at_streams in epwait.c). A signal handler that
+	 * comes first keeps that event waiting, as it keeps one that the kernel has given to the thread.
+	 */
+	struct shunt_epset *looker;
 	struct shunt_lane *lanes;		/* all that complete here */
 	struct shunt_lane_stats ended;		/* what those that are gone had counted */
 	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */

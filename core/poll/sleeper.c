@@ -3,6 +3,8 @@
 #include "core/engine.h"
 #include "core/poll/sleeper.h"
 
+#define HEIRS 16	/* sleepers that are looked at for the next leader */
+
 void shunt_sleeper_kick(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
 {
 	uint64_t one = 1;
@@ -68,21 +70,35 @@ static void wake_a_leader(struct shunt_engine *engine)
 		shunt_sleeper_kick(engine, sleeper);
 }
 
-/*
- * What a thread of an epoll set sleeps on as the leader is in the set: each thread asleep there wakes by it. So
- * the next leads without being woken. An event that the last leader takes is followed by another arming (rearm() in group.c).
- */
-static bool leads_in_place(struct shunt_group *group, const struct shunt_sleeper *last)
+/* A thread asleep in an epoll set, best in that of the last leader. Others would not wake by what a leader sleeps on. */
+static struct shunt_sleeper *in_a_set(const struct shunt_group *group,
+				      const struct shunt_sleeper *last)
 {
-	struct shunt_sleeper *sleeper = last->set && group->channel_set == last->set ? group->sleepers : NULL;
+	struct shunt_sleeper *sleeper = group->sleepers, *found = NULL;
 
-	while (sleeper && !(sleeper->set == last->set && sleeper->asleep))
+	for (int i = 0; sleeper && i < HEIRS && !(found && found->set == last->set); i++) {
+		if (sleeper->set && sleeper->asleep && (!found || sleeper->set == last->set))
+			found = sleeper;
 		sleeper = sleeper->next;
-	if (sleeper) {
-		sleeper->leader = true;
-		group->leader = sleeper;
 	}
-	return sleeper;
+	return found;
+}
+
+/*
+ * Next leads who sleeps in an epoll set, and is not woken for that: what the leader sleeps on moves to the set, if it is
+ * not there already. Nothing is lost. The CQs are still armed, or the last leader has taken their event, and
+ * armed them again (rearm() in group.c). An event that it has not taken wakes the next.
+ */
+static bool leads_asleep(struct shunt_engine *engine, const struct shunt_sleeper *last)
+{
+	struct shunt_group *group = &engine->group;
+	struct shunt_sleeper *next = in_a_set(group, last);
+
+	if (!next || !group->hooks->ring_in(engine, next->set))
+		return false;
+	next->leader = true;
+	group->leader = next;
+	return true;
 }
 
 /*
@@ -103,7 +119,7 @@ void shunt_sleeper_leave(struct shunt_engine *engine, struct shunt_sleeper *slee
 	if (group->leader == sleeper) {
 		group->leader = NULL;
 		shunt_gap_woke(engine);
-		if (leads_in_place(group, sleeper))
+		if (group->open && leads_asleep(engine, sleeper))
 			return;
 	}
 	if (group->open && !group->leader)

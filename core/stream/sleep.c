@@ -43,13 +43,15 @@ void shunt_sleep_fall(struct shunt_sleep *sleep)
 	shunt_group_after(engine, group);
 }
 
-void shunt_sleep_rise(struct shunt_sleep *sleep)
+void shunt_sleep_rise(struct shunt_sleep *sleep, bool rung)
 {
 	struct shunt_group *group = &sleep->engine->group;
 
 	shunt_thread.sleep_fd = 0;
 	if (!shunt_sleeper_is_ours(sleep->engine, &sleep->sleeper))
 		return;
+	if (rung)	/* at once: it wakes more threads where several sleep in one set */
+		shunt_group_take_event(sleep->engine);
 	shunt_lock_take(&group->lock);
 	for (size_t i = 0; i < sleep->count; i++) {
 		struct shunt_sleep_on **p;
@@ -60,15 +62,23 @@ void shunt_sleep_rise(struct shunt_sleep *sleep)
 			;
 		*p = sleep->on[i].next;
 	}
+	sleep->sleeper.asleep = false;	/* it need not be kicked for what it finds itself */
 	shunt_sleeper_leave(sleep->engine, &sleep->sleeper);
+	if (rung) {	/* armed anew if another leads by now */
+		group->looker = sleep->sleeper.set;
+		shunt_group_hear_locked(sleep->engine);
+		group->looker = NULL;
+	}
 	shunt_lock_leave(&group->lock);
+	if (rung)
+		shunt_group_after(sleep->engine, group);
 }
 
 static void cancelled(void *arg)
 {
 	struct shunt_sleep *sleep = arg;
 
-	shunt_sleep_rise(sleep);
+	shunt_sleep_rise(sleep, false);
 	shunt_own_fds_close(sleep->engine, sleep->sleeper.kick_fd);
 	if (sleep->cancelled)
 		sleep->cancelled(sleep->arg);
@@ -130,9 +140,7 @@ static int sleep_once(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_
 		if (n != 1 || !waker->revents || !sleeps_on(sleep))
 			break;
 	}
-	shunt_sleep_rise(sleep);
-	if (n >= 0 && bell->revents)
-		shunt_group_hear(engine);	/* it may have been meant for another sleeper */
+	shunt_sleep_rise(sleep, n >= 0 && bell->revents);	/* it may have been meant for another sleeper */
 	if (!asleep || waker->revents || shunt_thread.signalled)
 		shunt_waker_drain(engine, waker->fd);
 	return n < 0 ? n : n - !!waker->revents - !!bell->revents;

@@ -28,8 +28,12 @@ struct shunt_sleep {
  * has set kick_fd, and begun with shunt_thread.sleep_fd. No lock held.
  */
 void shunt_sleep_fall(struct shunt_sleep *sleep);
-/* It is over; not in a fork's child whose handler has interrupted it: nothing there knows of it. No lock held. */
-void shunt_sleep_rise(struct shunt_sleep *sleep);
+/*
+ * It is over; not in a fork's child whose handler has interrupted it: nothing there knows of it. `rung`: the leader may
+ * have been woken by an event. That is taken, and what has come with it, so that nothing rings for the next leader. No lock
+ * held.
+ */
+void shunt_sleep_rise(struct shunt_sleep *sleep, bool rung);
 /*
  * All of it, on a waker: until one of the descriptors is ready, somebody tells of a stream, or a signal comes. `fds` has
  * room for SHUNT_SLEEP_FDS behind `fds_count`. How many of those are ready, by what ppoll() has left in them; 0 also where

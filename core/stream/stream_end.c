@@ -155,7 +155,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (stream->role == SHUNT_LISTENER)
 		engine->end_hooks->withdraw(engine, stream);
 	if (seated)
-		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLHUP);	/* whatever a sleeper asks for */
 	else
 		shunt_streams_free(stream);
 }

@@ -51,6 +51,11 @@ int shunt_companion_lead(struct shunt_engine *engine, struct shunt_epset *set)
 	return 0;
 }
 
+bool shunt_companion_ring_in(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	return !shunt_companion_lead(engine, set) && engine->group.channel_set == set;
+}
+
 void shunt_companion_silence(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
@@ -60,11 +65,16 @@ void shunt_companion_silence(struct shunt_engine *engine)
 	group->channel_set = NULL;
 }
 
+bool shunt_companion_rings(struct shunt_engine *engine, const struct shunt_epset *set)
+{
+	return __atomic_load_n(&engine->group.channel_set, __ATOMIC_RELAXED) == set;
+}
+
 void shunt_companion_rest(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	struct shunt_group *group = &engine->group;
 
-	if (__builtin_expect(__atomic_load_n(&group->channel_set, __ATOMIC_RELAXED) != set, 1))
+	if (__builtin_expect(!shunt_companion_rings(engine, set), 1))
 		return;
 	shunt_lock_take(&group->lock);
 	if (group->channel_set == set && !(group->leader && group->leader->set == set))

@@ -7,6 +7,8 @@
 #ifndef SHUNT_CORE_WAIT_COMPANION_H
 #define SHUNT_CORE_WAIT_COMPANION_H
 
+#include <stdbool.h>
+
 struct shunt_engine;
 struct shunt_epset;
 
@@ -14,6 +16,10 @@ struct shunt_epset;
 int shunt_companion_open(struct shunt_engine *engine, struct shunt_epset *set);
 /* The thread about to sleep in the set leads: the completion channel moves there. 0 or -ENOMEM. */
 int shunt_companion_lead(struct shunt_engine *engine, struct shunt_epset *set);
+/* The same where a thread of the set sleeps already, and leads from here on. False: it does not wake by the channel. */
+bool shunt_companion_ring_in(struct shunt_engine *engine, struct shunt_epset *set);
+/* Is what the leader sleeps on in the set now? No lock held: it may be otherwise a moment later. */
+bool shunt_companion_rings(struct shunt_engine *engine, const struct shunt_epset *set);
 /*
  * A thread is about to sleep in a set that is the kernel's alone: it is not to hear of completions for others. No lock
  * held.

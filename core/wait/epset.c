@@ -320,7 +320,8 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 		return -EBADF;
 	if (file->kind == SHUNT_FILE_EPOLL) {
 		shunt_lock_take(&group->lock);
-		result = shunt_nested_control(engine, set, (struct shunt_epset *)file, op, fd, event);
+		result = shunt_nested_control(engine, set, (struct shunt_epset *)file, op, fd,
+					      event);
 		shunt_lock_leave(&group->lock);
 		return result;
 	}

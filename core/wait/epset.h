@@ -61,7 +61,8 @@ static inline bool shunt_epset_is_concerned(const struct shunt_epset *set)
 /* All of it is the kernel's: no waiter in it need look at streams. Where one has been on a link, it may be so again. */
 static inline bool shunt_epset_is_plain(const struct shunt_epset *set)
 {
-	return atomic_load(&((struct shunt_epset *)set)->companion) < 0 || !shunt_epset_is_concerned(set);
+	return atomic_load(&((struct shunt_epset *)set)->companion) < 0 ||
+	       !shunt_epset_is_concerned(set);
 }
 
 /*

@@ -264,6 +264,7 @@ static int epwait_spin(struct shunt_engine *engine, struct shunt_epset *set,
 struct asleep {	/* what a sleep must undo, also when its thread is cancelled in it */
 	struct shunt_epset *set;
 	struct shunt_sleep sleep;
+	bool heard;		/* the companion has something to say */
 	volatile bool over;	/* it has come to its end: its thread was not cancelled */
 };
 
@@ -292,7 +293,8 @@ static void epwait_leave(void *arg)
 
 	if (ours)
 		atomic_fetch_sub(&asleep->set->sleeping, 1);
-	shunt_sleep_rise(&asleep->sleep);
+	shunt_sleep_rise(&asleep->sleep,
+			 asleep->heard && shunt_companion_rings(asleep->sleep.engine, asleep->set));
 	if (ours)
 		cancelled(asleep);
 }
@@ -305,7 +307,7 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 							.sleeper = { .kick_fd = set->kick_fd, .set = set } } };
 	struct timespec left;
 	volatile int n = 0;
-	bool heard = false, sleeps;
+	bool sleeps;
 
 	shunt_thread.sleep_fd = set->kick_fd + 1;
 	shunt_sleep_fall(&asleep.sleep);
@@ -313,13 +315,13 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 	pthread_cleanup_push(epwait_leave, &asleep);
 	if (sleeps && !shunt_thread.signalled)
 		n = kernel_wait(engine, set, events, max,
-				shunt_deadline_left(engine, deadline, &left), mask, &heard);
+				shunt_deadline_left(engine, deadline, &left), mask, &asleep.heard);
 	asleep.over = true;
 	pthread_cleanup_pop(1);
 	if (!sleeps)
 		n = look_at_both(engine, set, events, max);
 	else if (n >= 0)
-		n = look_at_streams(engine, set, events, max, n, heard, NULL);
+		n = look_at_streams(engine, set, events, max, n, asleep.heard, NULL);
 	return n;
 }
 

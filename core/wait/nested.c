@@ -20,7 +20,8 @@ int shunt_nested_prepare(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	int result = shunt_companion_open(engine, set);
 
-	for (struct shunt_nesting *nesting = set->outers; nesting && !result; nesting = nesting->next_of_inner)
+	for (struct shunt_nesting *nesting = set->outers; nesting && !result;
+	     nesting = nesting->next_of_inner)
 		if (asks(nesting))
 			result = shunt_nested_prepare(engine, nesting->outer);
 	return result;
@@ -50,7 +51,8 @@ static void pass_on(struct shunt_engine *engine, struct shunt_epset *set, bool w
 		unkick(engine, set);
 	else if (atomic_load(&set->sleeping) || set->pollers)
 		shunt_companion_kick(engine, set);
-	for (struct shunt_nesting *nesting = set->outers; nesting; nesting = nesting->next_of_inner) {
+	for (struct shunt_nesting *nesting = set->outers; nesting;
+	     nesting = nesting->next_of_inner) {
 		struct shunt_epset *outer = nesting->outer;
 		bool outer_was = shunt_epset_is_concerned(outer);
 
@@ -113,16 +115,18 @@ static struct shunt_nesting *make(struct shunt_epset *outer, struct shunt_epset 
 
 	if (!nesting)
 		return NULL;
-	*nesting = (struct shunt_nesting) {
-		.outer = outer, .inner = inner, .fd = fd, .next_of_outer = outer->inners, .next_of_inner = inner->outers
-	};
+	*nesting = (struct shunt_nesting) { .outer = outer,
+					    .inner = inner,
+					    .fd = fd,
+					    .next_of_outer = outer->inners,
+					    .next_of_inner = inner->outers };
 	outer->inners = inner->outers = nesting;
 	return nesting;
 }
 
 /* The kernel refuses circles, and what it refuses is not noted: each walk through sets ends. */
-int shunt_nested_control(struct shunt_engine *engine, struct shunt_epset *outer, struct shunt_epset *inner, int op,
-			 int fd, struct epoll_event *event)
+int shunt_nested_control(struct shunt_engine *engine, struct shunt_epset *outer,
+			 struct shunt_epset *inner, int op, int fd, struct epoll_event *event)
 {
 	struct shunt_nesting *nesting = find(outer, inner, fd);
 	bool made = !nesting && op != EPOLL_CTL_DEL;
@@ -159,8 +163,8 @@ bool shunt_nested_is_awaited(const struct shunt_epset *set)
 {
 	const struct shunt_nesting *nesting = set->outers;
 
-	while (nesting && !(asks(nesting) &&
-			    (atomic_load(&nesting->outer->sleeping) || shunt_nested_is_awaited(nesting->outer))))
+	while (nesting && !(asks(nesting) && (atomic_load(&nesting->outer->sleeping) ||
+					      shunt_nested_is_awaited(nesting->outer))))
 		nesting = nesting->next_of_inner;
 	return set->pollers || nesting;
 }
@@ -169,7 +173,8 @@ static bool tells_edges(const struct shunt_epset *set)
 {
 	const struct shunt_nesting *nesting = set->outers;
 
-	while (nesting && !(asks(nesting) && (nesting->events & EPOLLET || tells_edges(nesting->outer))))
+	while (nesting &&
+	       !(asks(nesting) && (nesting->events & EPOLLET || tells_edges(nesting->outer))))
 		nesting = nesting->next_of_inner;
 	return nesting;
 }
@@ -190,7 +195,8 @@ bool shunt_nested_refresh(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	bool told = false;
 
-	for (struct shunt_nesting *nesting = set->inners; nesting; nesting = nesting->next_of_outer) {
+	for (struct shunt_nesting *nesting = set->inners; nesting;
+	     nesting = nesting->next_of_outer) {
 		struct shunt_epset *inner = nesting->inner;
 
 		if (!asks(nesting))

@@ -25,8 +25,8 @@ struct shunt_nesting {	/* the registration of a set in another */
 };
 
 /* epoll_ctl() of `inner` by its number `fd` in `outer`. 0 or -errno. */
-int shunt_nested_control(struct shunt_engine *engine, struct shunt_epset *outer, struct shunt_epset *inner, int op,
-			 int fd, struct epoll_event *event);
+int shunt_nested_control(struct shunt_engine *engine, struct shunt_epset *outer,
+			 struct shunt_epset *inner, int op, int fd, struct epoll_event *event);
 /* The set and those outside that ask for it can be told of streams on a link. 0 or -ENOMEM. */
 int shunt_nested_prepare(struct shunt_engine *engine, struct shunt_epset *set);
 /* The set ends, and its registrations with it. */

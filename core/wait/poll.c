@@ -53,7 +53,8 @@ bool shunt_wait_concerns(const struct shunt_file *file)
 	if (file->kind == SHUNT_FILE_STREAM)
 		return !shunt_stream_is_plain((const struct shunt_stream *)file);
 	/* A stream of a set may join a link while the set is polled. */
-	return file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED || file->kind == SHUNT_FILE_EPOLL;
+	return file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED ||
+	       file->kind == SHUNT_FILE_EPOLL;
 }
 
 static int poll_prepare(struct polling *p)
@@ -313,7 +314,7 @@ static void cancellation_point(struct polling *p)
 	pthread_cleanup_pop(0);
 }
 
-/* What comes from here on finds the thread among the pollers of its sets. */
+/* An arrival from here on finds the thread among the pollers of its sets. */
 static bool is_ready(void *arg)
 {
 	struct polling *p = arg;

@@ -158,7 +158,8 @@ static bool is_looked_at(const struct shunt_engine *engine, const struct shunt_s
 	return watch;
 }
 
-bool shunt_watch_touch_exclusive(struct shunt_engine *engine, struct shunt_watch *watch, bool served)
+bool shunt_watch_touch_exclusive(struct shunt_engine *engine, struct shunt_watch *watch,
+				 bool served)
 {
 	struct shunt_epset *set = watch->set;
 	bool looked_at = !served && is_looked_at(engine, watch->stream);

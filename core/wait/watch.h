@@ -62,7 +62,8 @@ void shunt_watch_touch(struct shunt_engine *engine, struct shunt_watch *watch);
  * The same of a registration with EPOLLEXCLUSIVE. `served`: a thread of another such set has been woken, and none is here.
  * True: one has been now, too. A thread that was woken before, for something else, may be full with that.
  */
-bool shunt_watch_touch_exclusive(struct shunt_engine *engine, struct shunt_watch *watch, bool served);
+bool shunt_watch_touch_exclusive(struct shunt_engine *engine, struct shunt_watch *watch,
+				 bool served);
 /*
  * It has been added or modified, and tells at once what is true. A sleeper of the set is woken by no more than that: what comes
  * later is told under group.lock, held here, or by the companion.

@@ -4,7 +4,11 @@
 
 #include <sys/epoll.h>
 
-static JOB(job_wait_a_while, epoll_wait(j->fd, &(struct epoll_event){0}, 1, 300))
+static void job_wait_a_while(struct job *j)
+{
+	j->result = epoll_wait(j->fd, &(struct epoll_event){0}, 1, 300);
+	j->err = errno;
+}
 
 /* A set inside that is asked for nothing, then for what is there already, while a thread sleeps in the outer one. */
 static void asked_late(struct end *e)
@@ -103,7 +107,8 @@ static void edge_inside(struct end *e)
 /* Three sets deep; a thread sleeps in the outermost, another polls it. */
 static void deep(struct end *e)
 {
-	int in = set_of(e, e->fd, EPOLLIN), middle = set_of(e, in, EPOLLIN), out = set_of(e, middle, EPOLLIN);
+	int in = set_of(e, e->fd, EPOLLIN), middle = set_of(e, in, EPOLLIN),
+	    out = set_of(e, middle, EPOLLIN);
 	struct job j[3];
 
 	for (int i = 0; i < 3; i++) {
