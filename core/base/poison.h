@@ -36,8 +36,8 @@ static inline void shunt_unpoison(const void *at, size_t bytes)
 }
 
 #if SHUNT_POISONS
-void __asan_loadN(uintptr_t at, size_t bytes);
-void __asan_storeN(uintptr_t at, size_t bytes);
+void __asan_loadN(void *at, long bytes);	/* as the compiler knows them */
+void __asan_storeN(void *at, long bytes);
 #endif
 
 /* A copy is about to be made that the compiler does not see. */
@@ -45,8 +45,8 @@ static inline void shunt_poison_look(void *to, const void *from, size_t bytes)
 {
 #if SHUNT_POISONS
 	if (bytes) {
-		__asan_loadN((uintptr_t)from, bytes);
-		__asan_storeN((uintptr_t)to, bytes);
+		__asan_loadN((void *)(uintptr_t)from, (long)bytes);
+		__asan_storeN(to, (long)bytes);
 	}
 #else
 	(void)to, (void)from, (void)bytes;

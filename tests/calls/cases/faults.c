@@ -69,8 +69,8 @@ static void untouched(struct end *e)
 
 static void calls_send(struct end *e, char *p, size_t len)
 {
-	struct iovec v[3] = {piece("x", 1), piece("yz", 2), {.iov_base = p, .iov_len = len}};
-	struct msghdr m = {.msg_iov = v, .msg_iovlen = 3};
+	struct iovec v[3] = { piece("x", 1), piece("yz", 2), { .iov_base = p, .iov_len = len } };
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = 3 };
 
 	TRY(e, send(e->fd, p, len, 0));
 	TRY(e, send(e->fd, p, len, MSG_DONTWAIT | MSG_NOSIGNAL));
@@ -85,9 +85,10 @@ static void calls_send(struct end *e, char *p, size_t len)
 static void calls_recv(struct end *e, char *p, size_t len)
 {
 	char good[3];
-	struct iovec v[3] = {{.iov_base = good, .iov_len = 2}, {.iov_base = good + 2, .iov_len = 1},
-			     {.iov_base = p, .iov_len = len}};
-	struct msghdr m = {.msg_iov = v, .msg_iovlen = 3};
+	struct iovec v[3] = { { .iov_base = good, .iov_len = 2 },
+			      { .iov_base = good + 2, .iov_len = 1 },
+			      { .iov_base = p, .iov_len = len } };
+	struct msghdr m = { .msg_iov = v, .msg_iovlen = 3 };
 
 	TRY(e, recv(e->fd, p, len, 0));
 	TRY(e, recv(e->fd, p, len, MSG_DONTWAIT));
@@ -101,7 +102,7 @@ static void calls_recv(struct end *e, char *p, size_t len)
 
 static void sends(struct end *e)
 {
-	static const size_t lengths[] = {1, 3, 8, 20, 100, 3000, 20000};
+	static const size_t lengths[] = { 1, 3, 8, 20, 100, 3000, 20000 };
 	char *page = lone(e), *cut = cut_short(e), *gone = unmapped(e);
 
 	tens(e);
@@ -143,7 +144,8 @@ static void receives(struct end *e)
 static void tails(struct end *e)
 {
 	char *page = lone(e), *cut = cut_short(e);
-	struct iovec v[2] = {{.iov_base = page, .iov_len = 10}, {.iov_base = cut + PAGE, .iov_len = 10}};
+	struct iovec v[2] = { { .iov_base = page, .iov_len = 10 },
+			      { .iov_base = cut + PAGE, .iov_len = 10 } };
 
 	tens(e);
 	text(e, "peek", page + PAGE - 10, recv(e->fd, page + PAGE - 10, 5000, MSG_PEEK));
@@ -183,7 +185,8 @@ static void pieces_peer(struct end *e)
 	meet(e);
 	/* The sender waits for room, and says how much it has sent when it is over. */
 	while (r > 0 && got < 1 << 20) {
-		struct pollfd p[2] = {{.fd = e->fd, .events = POLLIN}, {.fd = e->ctl, .events = POLLIN}};
+		struct pollfd p[2] = { { .fd = e->fd, .events = POLLIN },
+				       { .fd = e->ctl, .events = POLLIN } };
 
 		poll(p, 2, -1);
 		if (!(p[0].revents & POLLIN))
@@ -229,20 +232,25 @@ static void note_sent(int number, siginfo_t *info, void *context)
 
 static void told(struct end *e, const char *what)
 {
-	say(e, "%s: SEGV %d, BUS %d, on the other stack %d", what, (int)came[0], (int)came[1], (int)on_stack);
+	say(e, "%s: SEGV %d, BUS %d, on the other stack %d", what, (int)came[0], (int)came[1],
+	    (int)on_stack);
 	came[0] = came[1] = on_stack = 0;
 }
 
 static void actions(struct end *e, void (*handler)(int), int flags)
 {
-	struct sigaction action = {.sa_handler = handler, .sa_flags = flags}, old;
+	struct sigaction action = { .sa_handler = handler, .sa_flags = flags }, old;
 
 	sigaddset(&action.sa_mask, SIGUSR2);
 	for (int i = 0; i < 2; i++) {
 		TRY(e, sigaction(i ? SIGBUS : SIGSEGV, &action, &old));
-		say(e, "before %s, flags %x, mask %d", old.sa_handler == SIG_DFL ? "default" : old.sa_handler == SIG_IGN ? "ignored" :
+		say(e, "before %s, flags %x, mask %d",
+		    old.sa_handler == SIG_DFL ? "default" :
+		    old.sa_handler == SIG_IGN ? "ignored" :
 		    old.sa_handler == note || old.sa_handler == (void (*)(int))(void *)note_info ||
-		    old.sa_handler == (void (*)(int))(void *)note_sent ? "ours" : "strange",
+				    old.sa_handler == (void (*)(int))(void *)note_sent ?
+						"ours" :
+						"strange",
 		    (unsigned)old.sa_flags & ~0x04000000u, sigismember(&old.sa_mask, SIGUSR2));
 	}
 }
@@ -261,8 +269,9 @@ static void handlers(struct end *e)
 {
 	char *cut = cut_short(e) + PAGE, *gone = unmapped(e);
 	static char room[16384];
-	stack_t other = {.ss_sp = stack = room, .ss_size = sizeof(room)};
-	int flags[] = {0, SA_RESTART, SA_ONSTACK, SA_NODEFER, SA_ONSTACK | SA_RESTART | SA_NODEFER};
+	stack_t other = { .ss_sp = stack = room, .ss_size = sizeof(room) };
+	int flags[] = { 0, SA_RESTART, SA_ONSTACK, SA_NODEFER,
+			SA_ONSTACK | SA_RESTART | SA_NODEFER };
 
 	MUST(e, sigaltstack(&other, NULL));
 	tens(e);
@@ -296,7 +305,7 @@ static void handlers(struct end *e)
 	actions(e, SIG_DFL, 0);
 	TRY(e, recv(e->fd, gone, 10, 0));
 	TRY(e, recv(e->fd, cut - 5, 10, 0));
-	sigaltstack(&(stack_t){.ss_flags = SS_DISABLE}, NULL);
+	sigaltstack(&(stack_t) { .ss_flags = SS_DISABLE }, NULL);
 	stack = NULL;
 	untouched(e);
 }
@@ -338,7 +347,8 @@ static void by_ignored(void)
 
 static void deaths(struct end *e)
 {
-	static void (*const ways[])(void) = {by_wild_write, by_kill, by_raise, by_blocked, by_ignored};
+	static void (*const ways[])(void) = { by_wild_write, by_kill, by_raise, by_blocked,
+					      by_ignored };
 
 	tens(e);
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
@@ -369,7 +379,7 @@ static void *shorten(void *arg)
 
 static void races(struct end *e)
 {
-	int job[2] = {MUST(e, memfd_create("cases", MFD_CLOEXEC)), 0}, odd = 0;
+	int job[2] = { MUST(e, memfd_create("cases", MFD_CLOEXEC)), 0 }, odd = 0;
 	size_t sum = 0;
 	pthread_t thread;
 	char *p;
@@ -414,12 +424,12 @@ static void races_peer(struct end *e)
 }
 
 const struct test cases_faults[] = {
-	{"fault_send", 0, sends, peer},
-	{"fault_receive", 0, receives, peer},
-	{"fault_tail", 0, tails, peer},
-	{"fault_parts", 0, pieces, pieces_peer},
-	{"fault_handlers", PROCS, handlers, peer},
-	{"fault_default", PROCS, deaths, peer},
-	{"fault_race", 0, races, races_peer},
-	{NULL, 0, NULL, NULL},
+	{ "fault_send", 0, sends, peer },
+	{ "fault_receive", 0, receives, peer },
+	{ "fault_tail", 0, tails, peer },
+	{ "fault_parts", 0, pieces, pieces_peer },
+	{ "fault_handlers", PROCS, handlers, peer },
+	{ "fault_default", PROCS, deaths, peer },
+	{ "fault_race", 0, races, races_peer },
+	{ NULL, 0, NULL, NULL },
 };
