@@ -23,8 +23,7 @@ static void *symbol_find(const char *name)
 	return (void *)missing;
 }
 
-/* What libc itself has under a name, whoever stands before it. It is always loaded, so the handle may stay open. */
-static void *symbol_of_libc(const char *name)
+void *shunt_calls_of_libc(const char *name)
 {
 	void *libc = dlopen(LIBC_SO, RTLD_LAZY | RTLD_NOLOAD);
 	void *found = libc ? dlsym(libc, name) : NULL;
@@ -52,7 +51,7 @@ void shunt_calls_find_clock(void)
 {
 	int (*clock)(clockid_t, struct timespec *), saved = errno;
 
-	clock = (int (*)(clockid_t, struct timespec *))symbol_of_libc("clock_gettime");
+	clock = (int (*)(clockid_t, struct timespec *))shunt_calls_of_libc("clock_gettime");
 	if (clock)
 		shunt_kernel_clock = clock;
 	errno = saved;

@@ -42,6 +42,6 @@ preload_sources = \
 	preload/write.c \
 	preload/young.c preload/young.h
 # What memory.c stands in for.
-preload_wraps = -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign \
+preload_wraps = -Wl,--wrap=malloc,--wrap=free,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign \
 	-Wl,--wrap=mmap,--wrap=memfd_create,--wrap=eventfd,--wrap=pthread_create
 EXTRA_DIST += preload/mkmap.sh

@@ -5,24 +5,96 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include "core/device/fault.h"
+#include "preload/calls.h"
+
+/*
+ * What a libc's own malloc() gives goes back to libc's own free(). The names may be the program's, and its allocator may
+ * do what it likes, such as send on a connection of which we hold the locks. A build with a sanitizer keeps to the names,
+ * because the sanitizer's allocator is before libc's.
+ */
+#ifndef __has_feature
+#define __has_feature(feature) 0 /* clang's */
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+	__has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                     \
+	__has_feature(memory_sanitizer)
+#define BY_NAME 1
+#else
+#define BY_NAME 0
+#endif
 
 /* A row a function: type, name, parameters, arguments, what it is, what it returns if it is refused. */
-#define ALLOCATORS(X)									\
-	X(void *, malloc, (size_t bytes), (bytes), SHUNT_DENY_MALLOC, NULL)		\
-	X(void *, calloc, (size_t count, size_t bytes), (count, bytes), SHUNT_DENY_MALLOC, NULL) \
-	X(void *, realloc, (void *from, size_t bytes), (from, bytes), SHUNT_DENY_MALLOC, NULL) \
-	X(void *, aligned_alloc, (size_t align, size_t bytes), (align, bytes), SHUNT_DENY_MALLOC, NULL) \
-	X(int, posix_memalign, (void **to, size_t align, size_t bytes), (to, align, bytes), SHUNT_DENY_MALLOC, ENOMEM) \
-	X(void *, mmap, (void *at, size_t bytes, int prot, int flags, int fd, off_t offset),	\
-	  (at, bytes, prot, flags, fd, offset), SHUNT_DENY_MAP, MAP_FAILED)		\
-	X(int, memfd_create, (const char *name, unsigned int flags), (name, flags), SHUNT_DENY_FD, -1) \
-	X(int, eventfd, (unsigned int value, int flags), (value, flags), SHUNT_DENY_FD, -1) \
-	X(int, pthread_create, (pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg), \
+#define ALLOCATORS(X)                                                                              \
+	X(void *, malloc, (size_t bytes), (bytes), SHUNT_DENY_MALLOC, NULL)                        \
+	X(void *, calloc, (size_t count, size_t bytes), (count, bytes), SHUNT_DENY_MALLOC, NULL)   \
+	X(void *, realloc, (void *from, size_t bytes), (from, bytes), SHUNT_DENY_MALLOC, NULL)     \
+	X(void *, aligned_alloc, (size_t align, size_t bytes), (align, bytes), SHUNT_DENY_MALLOC,  \
+	  NULL)                                                                                    \
+	X(int, posix_memalign, (void **to, size_t align, size_t bytes), (to, align, bytes),        \
+	  SHUNT_DENY_MALLOC, ENOMEM)
+
+#define OTHERS(X)                                                                                  \
+	X(void *, mmap, (void *at, size_t bytes, int prot, int flags, int fd, off_t offset),       \
+	  (at, bytes, prot, flags, fd, offset), SHUNT_DENY_MAP, MAP_FAILED)                        \
+	X(int, memfd_create, (const char *name, unsigned int flags), (name, flags), SHUNT_DENY_FD, \
+	  -1)                                                                                      \
+	X(int, eventfd, (unsigned int value, int flags), (value, flags), SHUNT_DENY_FD, -1)        \
+	X(int, pthread_create,                                                                     \
+	  (pthread_t * thread, const pthread_attr_t *attr, void *(*start)(void *), void *arg),     \
 	  (thread, attr, start, arg), SHUNT_DENY_THREAD, EAGAIN)
+
+void __real_free(void *at);
+void __wrap_free(void *at);
+
+#define X(type, name, parameters, arguments, what, refused)                                        \
+	type __real_##name parameters;                                                             \
+	type __wrap_##name parameters;                                                             \
+	static type(*libc_##name) parameters = __real_##name;
+ALLOCATORS(X)
+#undef X
+static void (*libc_free)(void *at) = __real_free;
+
+/* The names have given something, which they are to take back: a library has begun before us, and has used a socket. */
+static _Atomic bool given;
+
+void shunt_memory_resolve(void)
+{
+#if !BY_NAME
+	bool all = !given && shunt_calls_of_libc("free");
+
+#define X(type, name, parameters, arguments, what, refused) all = all && shunt_calls_of_libc(#name);
+	ALLOCATORS(X)
+#undef X
+	if (!all)
+		return;
+#define X(type, name, parameters, arguments, what, refused)                                        \
+	libc_##name = (type(*) parameters)shunt_calls_of_libc(#name);
+	ALLOCATORS(X)
+#undef X
+	libc_free = (void (*)(void *))shunt_calls_of_libc("free");
+#endif
+}
+
+#define X(type, name, parameters, arguments, what, refused)                                        \
+	type __wrap_##name parameters                                                              \
+	{                                                                                          \
+		if (shunt_fault_denies(what))                                                      \
+			return refused;                                                            \
+		atomic_store(&given, true);                                                       \
+		return libc_##name arguments;                                                      \
+	}
+ALLOCATORS(X)
+#undef X
+
+void __wrap_free(void *at)
+{
+	libc_free(at);
+}
 
 #define X(type, name, parameters, arguments, what, refused)	\
 	type __real_##name parameters;				\
@@ -33,5 +105,5 @@
 			return refused;				\
 		return __real_##name arguments;			\
 	}
-ALLOCATORS(X)
+OTHERS(X)
 #undef X

@@ -277,6 +277,7 @@ __attribute__((constructor)) static void begin(void)
 {
 	shunt_calls_resolve();
 	shunt_calls_find_clock();
+	shunt_memory_resolve();
 	shunt_program_note(program_invocation_short_name);
 	shunt_process_begin();
 	shunt_process_atfork();

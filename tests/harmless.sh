@@ -118,6 +118,14 @@ if $CC -g -fsanitize=thread -pthread -o "$work/tsan" "$talk" 2> /dev/null && "$w
 	has "$err" 'data race .*in write_word'
 fi
 
+# --- an allocator that sends on a connection; a sanitizer has one of its own ---
+if ! grep -q -- '-fsanitize=' "$top_builddir/Makefile"; then
+	# shellcheck disable=SC2086
+	$CC -O1 -pthread -o "$work/reports" "$top/tests/harmless/reports.c" || problem "no program with an allocator"
+	alike timeout 60 "$work/reports" && ended 0
+	has "$(cat "$work/shunted.said")" '^4000 of 4000'
+fi
+
 # --- builds ---
 cat > "$work/Makefile" <<'END'
 all: one two three
