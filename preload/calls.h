@@ -157,6 +157,9 @@ struct shunt_traffic;
 	X(int, prlimit64, (pid_t pid, enum __rlimit_resource resource, const struct rlimit64 *limit,	\
 			  struct rlimit64 *old))							\
 													\
+	X(int, mlockall, (int flags))									\
+	X(int, munlockall, (void))									\
+													\
 	X(long, syscall, (long number, ...))
 
 #define SHUNT_OWN_CALLS(X)										\

@@ -18,6 +18,7 @@ preload_sources = \
 	preload/ioctl.c \
 	preload/memory.c \
 	preload/message.c \
+	preload/mlock.c preload/mlock.h \
 	preload/poll.c \
 	preload/process.c preload/process.h \
 	preload/read.c \
@@ -43,5 +44,5 @@ preload_sources = \
 	preload/young.c preload/young.h
 # What memory.c stands in for.
 preload_wraps = -Wl,--wrap=malloc,--wrap=free,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign \
-	-Wl,--wrap=mmap,--wrap=memfd_create,--wrap=eventfd,--wrap=pthread_create
+	-Wl,--wrap=mmap,--wrap=munmap,--wrap=memfd_create,--wrap=eventfd,--wrap=pthread_create
 EXTRA_DIST += preload/mkmap.sh

@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include "core/device/fault.h"
 #include "preload/calls.h"
+#include "preload/mlock.h"
 
 /*
  * What a libc's own malloc() gives goes back to libc's own free(). The names may be the program's, and its allocator may
@@ -39,8 +40,6 @@
 	  SHUNT_DENY_MALLOC, ENOMEM)
 
 #define OTHERS(X)                                                                                  \
-	X(void *, mmap, (void *at, size_t bytes, int prot, int flags, int fd, off_t offset),       \
-	  (at, bytes, prot, flags, fd, offset), SHUNT_DENY_MAP, MAP_FAILED)                        \
 	X(int, memfd_create, (const char *name, unsigned int flags), (name, flags), SHUNT_DENY_FD, \
 	  -1)                                                                                      \
 	X(int, eventfd, (unsigned int value, int flags), (value, flags), SHUNT_DENY_FD, -1)        \
@@ -107,3 +106,19 @@ void __wrap_free(void *at)
 	}
 OTHERS(X)
 #undef X
+
+void *__wrap_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
+{
+	return shunt_fault_denies(SHUNT_DENY_MAP) ?
+		       MAP_FAILED :
+		       shunt_mlock_map(at, bytes, prot, flags, fd, offset);
+}
+
+int __real_munmap(void *at, size_t bytes);
+int __wrap_munmap(void *at, size_t bytes);
+int __wrap_munmap(void *at, size_t bytes)
+{
+	shunt_mlock_unmapped(at);
+	return __real_munmap(at, bytes);
+}

@@ -145,7 +145,21 @@ static long known_waiting_call(long number, long a, long b, long c, long d, long
 }
 
 /* How a call is looked at before it is given to the kernel. */
-enum call { OTHER, SHARES, CLONES, MAKES, RING, DESCRIPTOR, REPLACES, DATA, SPLICES, WAITS, CONFINES, LIMITS };
+enum call {
+	OTHER,
+	SHARES,
+	CLONES,
+	MAKES,
+	RING,
+	DESCRIPTOR,
+	REPLACES,
+	DATA,
+	SPLICES,
+	WAITS,
+	CONFINES,
+	LIMITS,
+	LOCKS
+};
 
 static SHUNT_INLINE enum call sort(long number)
 {
@@ -202,6 +216,9 @@ static SHUNT_INLINE enum call sort(long number)
 #endif
 	case SYS_prlimit64:
 		return LIMITS;
+	case SYS_mlockall:
+	case SYS_munlockall:
+		return LOCKS;
 	default:
 		return OTHER;
 	}
@@ -276,6 +293,8 @@ __attribute__((noinline)) static long call_look(long number, long a, long b, lon
 	case LIMITS:
 		shunt_rlimit_look(number, a, b, c);
 		return call_pass(number, a, b, c, d, e, f);
+	case LOCKS:
+		return number == SYS_mlockall ? mlockall((int)a) : munlockall();
 	case REPLACES:
 		other = shunt_lookup((int)b);
 		if (other && other->kind == SHUNT_FILE_PRIVATE && shunt_is_own_fd(other))

@@ -33,6 +33,7 @@ tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/interrupts.c \
 	tests/calls/cases/jobs.c \
 	tests/calls/cases/lengths.c \
+	tests/calls/cases/locked.c \
 	tests/calls/cases/main.c \
 	tests/calls/cases/many.c \
 	tests/calls/cases/messages.c \
