@@ -187,6 +187,17 @@ start "$shunt" run "$work/go" "$port"
 expect 0 "$shunt" doctor "$pid"
 row warn program 'Go program'
 
+# Its real user is another, as that of a worker of squid.
+if [ "$(id -u)" = 0 ]; then
+	start "$shunt" run python3 -c 'import os, sys; os.setresuid(65534, 0, 0); os.execvp(sys.argv[1], sys.argv[1:])' \
+		python3 "$end" client "$port"
+	expect 1 "$shunt" doctor "$pid"
+	row bad program 'rights of its own \(AT_SECURE\), so LD_PRELOAD is ignored'
+	read -r own other <<<"$said"
+	expect 0 env SHUNT_CLAIM_MS=10 "$shunt" doctor "$server"
+	row warn connection "$other $own: the peer runs without Shunt, and cannot run with it: it was started with rights of its own"
+fi
+
 # A library that was replaced after the start, and one of another version.
 mkdir "$work/old"
 cp "$library" "$work/old/libshunt.so"

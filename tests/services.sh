@@ -55,6 +55,12 @@ adds_to_lists() { # NAME
 	return "$rc"
 }
 
+# Options with a path that must be there, or the unit does not start: all but those that say "-" before it.
+survives_removal() { # FILE
+	! grep -E '^(Read(Write|Only)|Inaccessible|Exec|NoExec|Bind|BindReadOnly)Paths=[^-]|^(EnvironmentFile|WorkingDirectory)=[^-]|^(RootDirectory|RootImage|LoadCredential)=.' "$1" |
+		sed 's/^/# /' | grep .
+}
+
 # --- what a unit starts, without systemd ---
 
 listeners() { # PORT
@@ -119,7 +125,7 @@ scenery() {
 	mount --make-rprivate / && mount -t tmpfs tmpfs /run && mkdir -m 1777 /run/lock || return 77
 	mount -t tmpfs -o mode=755 tmpfs /var/log || return 77
 	local name
-	for name in nginx apache2 redis postgresql memcached haproxy; do mkdir -m 777 "/run/$name" "/var/log/$name"; done
+	for name in nginx apache2 redis postgresql memcached haproxy squid; do mkdir -m 777 "/run/$name" "/var/log/$name"; done
 	mkdir /run/upper /run/work
 	mount -t overlay overlay -o "lowerdir=/var/lib,upperdir=/run/upper,workdir=/run/work" /var/lib || return 77
 }
@@ -133,7 +139,7 @@ run_unit() {
 		for variable in "${@:4}"; do export "${variable?}"; done
 	done < <(values Environment "$1" "$2")
 	[ -z "${OWN_CONFIG:-}" ] || export CONFIG=$OWN_CONFIG
-	command=$(values ExecStart "$1" | tail -n 1)
+	command=$(values ExecStart "$1" "$2" | tail -n 1)
 	command=${command#-}
 	command=${command//%i/${INSTANCE:-}}
 	user=$(values User "$1" | tail -n 1)
@@ -207,7 +213,7 @@ fi
 
 # --- all of them ---
 
-ports="nginx:80 apache2:80 memcached:11211 redis-server:6379 haproxy:7001"
+ports="nginx:80 apache2:80 memcached:11211 redis-server:6379 squid:3128 haproxy:7001"
 haproxy_config /var/lib/haproxy > "$work/haproxy.cfg"
 
 start_each() {
@@ -233,6 +239,37 @@ start_each() {
 	fi
 }
 
+# --- the monitor ---
+
+verifies_monitor() {
+	systemd-analyze verify --man=no --recursive-errors=no "$source/contrib/systemd/shunt-monitor.service" > "$work/said" 2>&1 &&
+		[ ! -s "$work/said" ] && return
+	sed 's/^/# /' "$work/said"
+	return 1
+}
+
+monitor_answers() { # the code of its page
+	[ "$(python3 -c 'import urllib.request; print(urllib.request.urlopen("http://127.0.0.1:9477/healthz").status)' 2> /dev/null)" = 200 ]
+}
+
+# Its unit's own command, where nobody has been named.
+starts_monitor() {
+	local command rc=0 OPTIONS='' monitor
+	command=$(values ExecStart "$source/contrib/systemd/shunt-monitor.service")
+	eval "PATH=$builddir/tools:\$PATH $command" > "$work/started" 2>&1 < /dev/null &
+	monitor=$!
+	within ends_or_answers "$monitor"
+	monitor_answers || rc=1
+	kill "$monitor" 2> /dev/null
+	wait "$monitor" 2> /dev/null
+	[ "$rc" = 0 ] || sed 's/^/# /' "$work/started"
+	return "$rc"
+}
+
+ends_or_answers() { # PID
+	! kill -0 "$1" 2> /dev/null || monitor_answers
+}
+
 command -v systemd-analyze > /dev/null || { echo "1..0 # SKIP systemd-analyze is missing"; exit 77; }
 for file in "$source"/contrib/systemd/*.service.d/shunt.conf.in; do
 	name=$(basename "$(dirname "$file")" .service.d)
@@ -244,7 +281,14 @@ for file in "$source"/contrib/systemd/*.service.d/shunt.conf.in; do
 	else
 		skip "$name: it adds to lists that the unit has" "the unit is not installed"
 	fi
+	check "$name: its unit starts without the library" survives_removal "$built/systemd/$name.service.d/shunt.conf"
 done
+check "shunt-monitor: systemd reads it" verifies_monitor
+if [ "${ALONE:-}" = yes ] && "$builddir/tools/shunt" monitor --help > /dev/null 2>&1; then
+	check "shunt-monitor: it serves where no user is let in" starts_monitor
+else
+	skip "shunt-monitor: it serves where no user is let in" "it is built without libmicrohttpd, or there is no network of its own"
+fi
 if [ "$(id -u)" = 0 ] && [ "${ALONE:-}" = yes ] && unshare -m true 2> /dev/null; then
 	start_each
 else

@@ -92,7 +92,7 @@ json_t *shunt_doctor_peer(const struct shunt_ward *ward, pid_t pid, const char *
 			  const char *peer);
 
 /* program kinds: doctor_program.c. Why no library can act in this program; NULL: nothing is known. */
-const char *shunt_doctor_program(const char *path);
+const char *shunt_doctor_program(pid_t pid);
 /* Does the process map the library? Its path is in `path`. -1: this user may not know. */
 int shunt_doctor_library(pid_t pid, char *path, size_t room, bool *deleted);
 

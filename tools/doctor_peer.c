@@ -84,11 +84,8 @@ static void name_user(json_t *about, uid_t user)
 
 static void judge_unloaded(json_t *about, pid_t pid)
 {
-	char path[64];
-	const char *why;
+	const char *why = shunt_doctor_program(pid);
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
-	why = shunt_doctor_program(path);
 	if (why) {
 		set(about, "what", "the peer runs without Shunt, and cannot run with it: %s", why);
 		set(about, "do",

@@ -59,11 +59,8 @@ static void find_preload_fault(struct shunt_patient *patient)
 
 static void check_program(struct shunt_patient *patient)
 {
-	char path[64];
-	const char *why;
+	const char *why = shunt_doctor_program(patient->pid);
 
-	snprintf(path, sizeof(path), "/proc/%d/exe", (int)patient->pid);
-	why = shunt_doctor_program(path);
 	if (!why) {
 		if (!patient->loaded)
 			find_preload_fault(patient);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "tools/shunt.h"
@@ -61,17 +62,39 @@ static bool is_go(int fd)
 	return false;
 }
 
-const char *shunt_doctor_program(const char *path)
+/* AT_SECURE: exec(2) gave the process a user or rights that its starter had not, or only as its effective one. */
+static bool is_secure(pid_t pid)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	const char *why = NULL;
-	bool go = fd >= 0 && is_go(fd);
+	FILE *file = shunt_proc_open(pid, "auxv");
+	Elf64_auxv_t entry = { .a_type = AT_NULL };
+	bool secure = false;
 
+	while (file && fread(&entry, sizeof(entry), 1, file) == 1)
+		secure |= entry.a_type == AT_SECURE && entry.a_un.a_val;
+	if (file)
+		fclose(file);
+	return secure;
+}
+
+const char *shunt_doctor_program(pid_t pid)
+{
+	const char *why = NULL;
+	char path[64];
+	bool go;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	go = fd >= 0 && is_go(fd);
 	if (fd >= 0)
 		close(fd);
 	if (go)
 		return "it is a Go program, which makes its system calls itself";
-	return shunt_program_inspect(path, &why) == SHUNT_PROGRAM_OK ? NULL : why;
+	if (shunt_program_inspect(path, &why) != SHUNT_PROGRAM_OK)
+		return why;
+	if (is_secure(pid))
+		return "it was started with rights of its own (AT_SECURE), so LD_PRELOAD is ignored";
+	return NULL;
 }
 
 int shunt_doctor_library(pid_t pid, char *path, size_t room, bool *deleted)
