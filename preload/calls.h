@@ -235,7 +235,7 @@ extern struct shunt_calls shunt_real;
 void shunt_calls_resolve(void);
 /* When the library is loaded. dlopen(3) takes memory, so no other call may do it. */
 void shunt_calls_find_clock(void);
-/* What libc itself has under a name, whoever stands before it; NULL: nothing. It is always loaded, so the handle stays open. */
+/* libc's own function of that name, past others in front of it; NULL: none. libc stays loaded, and the handle open. */
 void *shunt_calls_of_libc(const char *name);
 /* memory.c: from now on our memory is libc's own, if we have none yet. When the library is loaded. */
 void shunt_memory_resolve(void);

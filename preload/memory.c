@@ -14,9 +14,9 @@
 #include "preload/mlock.h"
 
 /*
- * What a libc's own malloc() gives goes back to libc's own free(). The names may be the program's, and its allocator may
- * do what it likes, such as send on a connection of which we hold the locks. A build with a sanitizer keeps to the names,
- * because the sanitizer's allocator is before libc's.
+ * Memory comes from libc's own malloc() and goes back to libc's own free(). The names may be the program's. Its
+ * allocator may send on a connection whose locks we hold. A build with a sanitizer keeps to the names, because the
+ * sanitizer's allocator is before libc's.
  */
 #ifndef __has_feature
 #define __has_feature(feature) 0 /* clang's */

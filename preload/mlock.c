@@ -176,10 +176,10 @@ static void lock_the_rest(struct maps *maps)
 /* The kernel has said yes to MCL_ONFAULT, which the program did not ask for. */
 static int bring_in(int flags)
 {
-	struct maps maps = { .fd = (int)real(syscall)(SYS_openat, AT_FDCWD, "/proc/self/maps",
-						      O_RDONLY | O_CLOEXEC) };
-	int result = 0;
+	struct maps maps = { .fd = -1 };
+	int result;
 
+	maps.fd = (int)real(syscall)(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (maps.fd < 0) {
 		result = real(mlockall)(flags);
 		unlock_ours();

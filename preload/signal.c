@@ -12,8 +12,8 @@
  *
  * SIGSEGV and SIGBUS are seen first by us: a fault in a copy of ours goes on there (core/base/copy.h) and ends as EFAULT.
  * The program's handler, or the default action, has every other one. Where the program has no handler the kernel has
- * faults() from the engine's beginning on, and the program reads SIG_DFL. The kernel kills without asking a handler if
- * the thread blocks the signal, or the process ignores it: that cannot be had without a system call for each copy.
+ * faults() from the engine's beginning on, and the program reads SIG_DFL. If the thread blocks the signal, or the process
+ * ignores it, the kernel kills without asking a handler. Only a system call for each copy could prevent that.
  */
 #include <sys/syscall.h>
 #include "core/base/copy.h"
@@ -103,8 +103,8 @@ static void restarts(int number, siginfo_t *info, void *context)
 }
 
 /*
- * For SIG_DFL. Back there, an instruction that faults does so again, and any other signal is sent again: the kernel does
- * what it does by default, and a core dump shows the place.
+ * Stands in for SIG_DFL. An instruction that faults does so again after the return, and any other signal is sent again.
+ * Then the kernel does what it does by default, and a core dump shows the place.
  */
 static void faults(int number, siginfo_t *info, void *context)
 {
@@ -147,7 +147,10 @@ static void translate(int number, struct sigaction *action, handler_call *handle
 		action->sa_flags &= ~flags;
 }
 
-/* What the kernel gets for the program's. A landing needs the context, which some kernels give with SA_SIGINFO only. */
+/*
+ * Changes the program's action into the one that the kernel gets. A landing needs the context, which some kernels give
+ * with SA_SIGINFO only.
+ */
 static void stand_before(int number, struct sigaction *action)
 {
 	if (action->sa_handler == SIG_DFL)
@@ -187,7 +190,7 @@ static int change(int number, const struct sigaction *action, struct sigaction *
 	return 0;
 }
 
-/* Also before a handler that a library has installed past us. What another thread sets at this moment is put back. */
+/* Also before a handler that a library has installed past us. If another thread sets one at this moment, its handler is put back. */
 static void watch(int number)
 {
 	struct sigaction set, before;

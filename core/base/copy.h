@@ -2,9 +2,9 @@
 /*
  * Copies between the program's memory and memory that another core, or a device, writes or reads (LN-12).
  *
- * The program's memory may not be there: a wild pointer, the end of a truncated file. The kernel says EFAULT then. These
- * copies fail in the same way, without a look beforehand: the handler of SIGSEGV and SIGBUS finds a landing for the
- * instruction that has faulted (PF-63). What was copied before the fault is not known.
+ * The program's memory may not be there: a wild pointer, the end of a truncated file. The kernel says EFAULT then, and
+ * these copies fail. They do not look beforehand. The handler of SIGSEGV and SIGBUS finds a landing for the instruction
+ * that has faulted (PF-63). Nobody knows how much was copied before the fault.
  *
  * memcpy of some C libraries copies a few KiB and more with one string instruction. Where another core has the lines
  * of `to`, that is slower than plain stores (docs/EXPERIMENTS.md), so `auto` has a loop of its own.
