@@ -6,7 +6,7 @@
 #ifndef SHUNT_CORE_BASE_PROGRAM_H
 #define SHUNT_CORE_BASE_PROGRAM_H
 
-/* Before main(), while there is one thread. What is longer than 255 bytes is cut off. */
+/* Before main(), while there is one thread. A name of more than 255 bytes is cut off. */
 void shunt_program_note(const char *name);
 /* Where none was noted, what libc says. */
 const char *shunt_program_name(void);
