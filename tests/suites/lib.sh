@@ -5,10 +5,11 @@
 #
 #	run NAME WRAP UNIT	runs a unit, under WRAP: its output into $scratch/NAME, the names of tests that did not
 #				pass into $scratch/NAME.failed, sorted, how many tests there were into $scratch/NAME.count
-#	$trouble		what a failure begins with in the output
+#	$trouble		what a failure begins with in the output; that of redis unless given
 suites=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 top=$(cd "$suites/../.." && pwd)
 shunt=${top_builddir:-$top/build}/tools/shunt
+trouble='\[(err|exception)\]'
 patience=${PATIENCE:-900}	# seconds until a unit is taken to hang
 # shellcheck source-path=SCRIPTDIR source=../../tools/build.sh
 . "$top/tools/build.sh"
@@ -53,6 +54,19 @@ build() {
 # alone COMMAND...: for no longer than $patience, in namespaces of its own: ports are always the same.
 alone() {
 	"$suites/../alone.sh" timeout "$patience" "$@"
+}
+
+# `run` for the tests that redis and valkey share, in Tcl.
+run_tcl() { # NAME WRAP UNIT
+	local name=$1 wrap=$2 unit=$3 status
+	(cd "$source" && TERM=dumb alone $wrap ./runtest --clients 1 --single "$unit") > "$scratch/coloured" 2>&1 < /dev/null
+	status=$?
+	sed -E 's/\x1b\[[0-9;]*m//g' "$scratch/coloured" > "$scratch/$name"
+	{
+		grep -E '^\[(err|exception)\]' "$scratch/$name" | sed -E 's/ in tests\/.*//; s/:[0-9]+//g'
+		[ $status -le 1 ] || echo "the unit as a whole: status $status"
+	} | sort -u > "$scratch/$name.failed"
+	grep -c '\[ok\]' "$scratch/$name" > "$scratch/$name.count"
 }
 
 suite() { # UNIT...

@@ -12,25 +12,15 @@
 set -u
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 . "$(dirname "$0")/lib.sh"
-trouble='\[(err|exception)\]'
 units="unit/protocol unit/auth unit/multi unit/quit unit/other unit/info unit/introspection unit/introspection-2 unit/pubsub
 	unit/scripting unit/limits unit/obuf-limits unit/querybuf unit/pendingquerybuf unit/client-eviction unit/pause
 	unit/tracking unit/wait unit/type/list integration/replication integration/replication-2
 	integration/replication-3 integration/replication-4 integration/replication-psync integration/replication-buffer
 	integration/block-repl integration/failover integration/shutdown integration/redis-cli integration/redis-benchmark
 	integration/logging"
-export TERM=dumb
 
-run() { # NAME WRAP UNIT
-	local name=$1 wrap=$2 unit=$3 status
-	(cd "$source" && alone $wrap ./runtest --clients 1 --single "$unit") > "$scratch/coloured" 2>&1 < /dev/null
-	status=$?
-	sed -E 's/\x1b\[[0-9;]*m//g' "$scratch/coloured" > "$scratch/$name"
-	{
-		grep -E '^\[(err|exception)\]' "$scratch/$name" | sed -E 's/ in tests\/.*//; s/:[0-9]+//g'
-		[ $status -le 1 ] || echo "the unit as a whole: status $status"
-	} | sort -u > "$scratch/$name.failed"
-	grep -c '\[ok\]' "$scratch/$name" > "$scratch/$name.count"
+run() {
+	run_tcl "$@"
 }
 
 [ -z "${INSTALL:-}" ] || need_packages "for redis's tests" redis-server redis-tools tcl || exit
