@@ -254,6 +254,7 @@ monitor_answers() { # the code of its page
 
 # Its unit's own command, where nobody has been named.
 starts_monitor() {
+	# shellcheck disable=SC2034 # the command has it
 	local command rc=0 OPTIONS='' monitor
 	command=$(values ExecStart "$source/contrib/systemd/shunt-monitor.service")
 	eval "PATH=$builddir/tools:\$PATH $command" > "$work/started" 2>&1 < /dev/null &

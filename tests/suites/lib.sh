@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-# shellcheck shell=bash disable=SC2034,SC2154
+# shellcheck shell=bash disable=SC2034,SC2086,SC2154
 # For the test suites of others: each unit bare, then with everything shunted; no test may fail that passes bare. TAP.
 # Sourced. A suite says
 #
