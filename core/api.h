@@ -187,11 +187,26 @@ int shunt_stream_hear_error(struct shunt_stream *stream, int error);
 void shunt_stream_keep_error(struct shunt_stream *stream, int error);
 /* The program changed O_NONBLOCK (F_SETFL, FIONBIO). */
 void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking);
-/*
- * The kernel would give times of arrival with messages (SO_TIMESTAMP…): the program, or the listener's creator, asked
- * for them.
- */
-bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+/* The program, or the listener's creator, has asked for this by options that are on. Bits. */
+enum shunt_asks {
+	SHUNT_ASKS_UNKNOWN = 1 << 0,	/* only the kernel knows of the next two */
+	SHUNT_ASKS_STAMPS = 1 << 1,	/* times of arrival with each message (SO_TIMESTAMP…) */
+	SHUNT_ASKS_UNREAD = 1 << 2,	/* with each message how much is left to read (TCP_INQ) */
+	/* No link can do these: such a connection stays on TCP. */
+	SHUNT_NEEDS_TIMES = 1 << 3,	/* SO_TIMESTAMPING */
+	SHUNT_NEEDS_PEEK_OFF = 1 << 4,	/* SO_PEEK_OFF */
+	SHUNT_NEEDS_FILTER = 1 << 5,	/* SO_ATTACH_FILTER, SO_ATTACH_BPF */
+	SHUNT_NEEDS_REPAIR = 1 << 6,	/* TCP_REPAIR */
+	SHUNT_NEEDS_OTHER = 1 << 7,	/* signatures, encryption, another protocol: no program switches those off again */
+};
+#define SHUNT_NEEDS_ANY 0xf8u
+
+/* SHUNT_ASKS_STAMPS and SHUNT_ASKS_UNREAD, as far as they are on. */
+uint8_t shunt_stream_asks(struct shunt_stream *stream);
+/* An option with this effect is on, or off: counts for a connection that the socket will have or accept. */
+void shunt_stream_needs(struct shunt_stream *stream, uint8_t need, bool on);
+/* The value of TCP_INQ: bytes left to read, and one more if the end has come behind them. */
+int shunt_stream_unread(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* The program set an option that the engine caches or acts upon (SO_RCVTIMEO, SO_LINGER, TCP_CORK…) to what the kernel took. */
 /*
  * The program asks for a socket option, or sets it. True: one of those by which the engine proves possession
@@ -206,8 +221,6 @@ int shunt_stream_set_pacing(struct shunt_stream *stream, int fd, const void *val
 int shunt_stream_get_pacing(struct shunt_stream *stream, int fd, void *value, socklen_t *length);
 /* The kernel's SO_LINGER is not the program's now (core/stream/tcp_backlog.h): that is this. */
 bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger);
-/* SO_RCVTIMEO or SO_SNDTIMEO was set to less than nothing: no waiting, which the kernel reports as for ever. */
-void shunt_stream_never_waits(struct shunt_stream *stream, int name);
 /*
  * Hands the stream back to the kernel for good, at its exact byte, and waits until that is done.
  * For everything that the engine does not serve. 0 or -errno.

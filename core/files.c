@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "core/peer/listen.h"
 #include "core/qos/pacing.h"
+#include "core/stream/stream_option.h"
 #include "core/stream/uring.h"
 #include "core/wait/epset.h"
 #include "core/wait/epsets.h"
@@ -36,6 +37,8 @@ void shunt_file_candidate(struct shunt_engine *engine, struct shunt_stream *stre
 {
 	enum shunt_reason stays = atomic_load(&engine->stays);
 
+	if (!stays && atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY)
+		stays = SHUNT_REASON_OPTION;
 	stream->role = role;
 	stream->born = shunt_now(engine);
 	atomic_store(&stream->state, stays ? SHUNT_PLAIN : SHUNT_CANDIDATE);
@@ -94,6 +97,9 @@ void shunt_file_accepted(struct shunt_engine *engine, int listener, int fd, bool
 		return;
 	stream->rendezvous = from ? from->rendezvous : NULL;
 	stream->place = from ? from->place : 0;
+	if (from)
+		shunt_stream_needs(stream, atomic_load(&from->options.asks) & SHUNT_NEEDS_ANY,
+				   true);
 	shunt_file_candidate(engine, stream, SHUNT_ACCEPTOR);
 	if (atomic_load_explicit(&engine->paces, memory_order_relaxed))
 		shunt_pacing_accepted(stream);
@@ -128,10 +134,12 @@ void shunt_file_adopted(struct shunt_engine *engine, int fd)
 	else
 		shunt_files_set(engine->files, fd, &stream->file);
 	shunt_lock_leave(&engine->streams_lock);
-	if (known)
+	if (known) {
 		shunt_streams_vacate(stream);
-	else
-		shunt_file_listening(engine, fd);
+		return;
+	}
+	shunt_stream_option_adopt(stream);
+	shunt_file_listening(engine, fd);
 }
 
 void shunt_file_epoll(struct shunt_engine *engine, int fd)
@@ -166,15 +174,20 @@ void shunt_file_dissolving(struct shunt_engine *engine, int fd)
 {
 	struct shunt_stream *stream = stream_at(engine, fd);
 	bool nonblocking;
+	uint8_t needs;
 
 	if (stream)
 		shunt_pacing_lift(stream);
 	if (!stream || stream->numbers != 1 || shunt_stream_is_plain(stream))
 		return;
 	nonblocking = shunt_stream_is_nonblocking(stream);
+	needs = atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY;
 	stream->parting = SHUNT_DISSOLVED;
 	shunt_streams_end(engine, stream, fd);
 	shunt_file_socket(engine, fd, nonblocking);
+	stream = stream_at(engine, fd);
+	if (stream)
+		shunt_stream_needs(stream, needs, true);
 }
 
 static int another_number(struct shunt_engine *engine, const struct shunt_file *file)

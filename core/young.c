@@ -247,7 +247,8 @@ bool shunt_young_accepted(struct shunt_engine *engine, struct shunt_stream *from
 {
 	struct shunt_young *young;
 
-	if (!is_wanted(engine) || !shunt_short_lived_expected(engine, SHUNT_ACCEPTOR, from->place))
+	if (!is_wanted(engine) || atomic_load(&from->options.asks) & SHUNT_NEEDS_ANY ||
+	    !shunt_short_lived_expected(engine, SHUNT_ACCEPTOR, from->place))
 		return false;
 	young = record(engine, fd);
 	if (!young)

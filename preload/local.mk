@@ -19,6 +19,7 @@ preload_sources = \
 	preload/memory.c \
 	preload/message.c \
 	preload/mlock.c preload/mlock.h \
+	preload/options.c preload/options.h \
 	preload/poll.c \
 	preload/process.c preload/process.h \
 	preload/read.c \

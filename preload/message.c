@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* sendmsg(), recvmsg() and the calls for several messages, which TCP takes as so many calls. */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
 #include "core/base/kernel_clock.h"
 #include "preload/rights.h"
 #include "preload/touch.h"
 #include "preload/transfer.h"
+
+#ifndef TCP_CM_INQ
+#define TCP_CM_INQ 36
+#endif
 
 /* The checks of copy_msghdr_from_user() and import_iovec(). 0 or an errno. */
 static int message_refuse(const struct msghdr *message)
@@ -48,18 +55,46 @@ static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, i
 	return shunt_transfer_send(fd, stream, message->msg_iov, (int)message->msg_iovlen, served);
 }
 
+/* put_cmsg() of the kernel, of which a bad pointer gets nothing. `control`, `room`: as the program gave them. */
+static void tell_unread(int fd, struct shunt_stream *stream, struct msghdr *message, void *control,
+			size_t room)
+{
+	int unread = shunt_stream_unread(shunt_process.engine, fd, stream);
+	struct cmsghdr head = { .cmsg_len = CMSG_LEN(sizeof(unread)),
+				.cmsg_level = IPPROTO_TCP,
+				.cmsg_type = TCP_CM_INQ };
+	size_t space = CMSG_SPACE(sizeof(unread));
+
+	if (!control || room < sizeof(head)) {
+		message->msg_flags |= MSG_CTRUNC;
+		return;
+	}
+	if (room < head.cmsg_len) {
+		message->msg_flags |= MSG_CTRUNC;
+		head.cmsg_len = room;
+	}
+	if (shunt_bad_pointer(control))
+		return;
+	memcpy(control, &head, sizeof(head));
+	memcpy(CMSG_DATA((struct cmsghdr *)control), &unread, head.cmsg_len - sizeof(head));
+	message->msg_controllen = room < space ? room : space;
+}
+
 static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int flags)
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
 	int served = flags, error;
+	size_t room;
 	ssize_t got;
+	uint8_t asks;
 
 	if (!stream)
 		return real(recvmsg)(fd, message, flags);
 	error = message_refuse(message);
 	if (error)
 		return shunt_fail(error);
-	if (unlikely(message->msg_controllen) && shunt_stream_stamped(shunt_process.engine, fd, stream)) {
+	asks = shunt_stream_asks(stream);
+	if (unlikely(asks & SHUNT_ASKS_STAMPS)) {
 		shunt_rights_retire(fd, SHUNT_REASON_STAMPS);
 		if (shunt_stream_is_plain(stream))
 			return real(recvmsg)(fd, message, flags);
@@ -71,8 +106,11 @@ static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int fla
 		return got;
 	if (message->msg_name)
 		message->msg_namelen = 0;
+	room = message->msg_controllen;
 	message->msg_controllen = 0;
 	message->msg_flags = flags & MSG_CMSG_CLOEXEC;
+	if (unlikely(asks & SHUNT_ASKS_UNREAD))
+		tell_unread(fd, stream, message, message->msg_control, room);
 	return got;
 }
 

@@ -2,35 +2,10 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
-#include <sys/time.h>
+#include "preload/options.h"
 #include "preload/rights.h"
+#include "preload/touch.h"
 #include "preload/young.h"
-
-#ifndef TCP_INQ
-#define TCP_INQ 36
-#endif
-
-/* Answers that come with each message, or another protocol on top: only the kernel has those. */
-static bool needs_kernel(int level, int name)
-{
-	if (level == IPPROTO_TCP)
-		return name == TCP_ULP || name == TCP_REPAIR || name == TCP_INQ;
-	if (level != SOL_SOCKET)
-		return false;
-	return name == SO_TIMESTAMPING || name == SO_TIMESTAMPING_NEW || name == SO_OOBINLINE || name == SO_PEEK_OFF;
-}
-
-/* The engine has nothing to learn from it, or asks the kernel when it needs to know. */
-static bool leaves_young(int level, int name)
-{
-	if (level == IPPROTO_TCP)
-		return name == TCP_NODELAY || name == TCP_QUICKACK || name == TCP_DEFER_ACCEPT ||
-		       name == TCP_KEEPIDLE || name == TCP_KEEPINTVL || name == TCP_KEEPCNT ||
-		       name == TCP_CONGESTION;
-	return level == SOL_SOCKET &&
-	       (name == SO_REUSEADDR || name == SO_REUSEPORT || name == SO_KEEPALIVE ||
-		name == SO_LINGER || name == SO_RCVBUF || name == SO_SNDBUF || name == SO_PRIORITY);
-}
 
 static int cork_young(struct shunt_young *young, const void *value, socklen_t length)
 {
@@ -50,38 +25,121 @@ static int cork_young(struct shunt_young *young, const void *value, socklen_t le
 	return 0;
 }
 
+/* One call of setsockopt(). */
+struct call {
+	int fd, level, name;
+	const void *value;
+	socklen_t length;
+};
+
+static int ask_kernel(const struct call *call)
+{
+	return real(setsockopt)(call->fd, call->level, call->name, call->value, call->length);
+}
+
+static int put(const struct call *call, int name, int value)
+{
+	return real(setsockopt)(call->fd, call->level, name, &value, sizeof(value));
+}
+
+#define WRONG 77 /* no value of TCP_REPAIR */
+
+/* The kernel looks at the rights of the process before it looks at the value. */
+static bool may_repair(const struct call *call)
+{
+	return !put(call, call->name, WRONG) || errno != EPERM;
+}
+
+/* From then on the socket sends nothing, so it gets what is on the link before. */
+static int freeze(const struct call *call, struct shunt_stream *stream,
+		  const struct shunt_option *option)
+{
+	if (!shunt_stream_is_plain(stream) && call->length >= sizeof(int) && call->value &&
+	    !shunt_unreadable(call->value, sizeof(int)) &&
+	    option->is_on(call->value, call->length) && may_repair(call))
+		shunt_rights_retire(call->fd, SHUNT_REASON_OPTION);
+	return ask_kernel(call);
+}
+
+/* The kernel has taken the value. */
+static int leave_link(const struct call *call, const struct shunt_option *option)
+{
+	if (option->off_name)
+		put(call, option->off_name, option->off);
+	shunt_rights_retire(call->fd, SHUNT_REASON_OPTION);
+	return option->off_name ? ask_kernel(call) : 0;
+}
+
+static int set_needing_tcp(const struct call *call, struct shunt_stream *stream,
+			   const struct shunt_option *option)
+{
+	int saved = errno, result = option->flags & SHUNT_OPTION_FREEZES ?
+					    freeze(call, stream, option) :
+					    ask_kernel(call);
+	bool on;
+
+	if (result)
+		return result;
+	on = option->is_on(call->value, call->length);
+	shunt_stream_needs(stream, option->needs, on);
+	if (on && !shunt_stream_is_plain(stream))
+		result = leave_link(call, option);
+	if (!result)
+		errno = saved;
+	return result;
+}
+
+static int set_heard(const struct call *call, struct shunt_stream *stream)
+{
+	int result = ask_kernel(call), saved = errno;
+
+	if (!result)
+		shunt_stream_option_changed(stream, call->level, call->name, call->value);
+	errno = saved;
+	return result;
+}
+
+static int set_mark(const struct call *call, struct shunt_stream *stream)
+{
+	bool shown = shunt_stream_option_begins(stream, call->level, call->name);
+	int result = ask_kernel(call);
+
+	if (shown)
+		shunt_stream_option_ends(stream);
+	return result;
+}
+
+static int set_option(const struct call *call, struct shunt_stream *stream)
+{
+	const struct shunt_option *option = shunt_option_at(call->level, call->name);
+
+	if (option->flags & SHUNT_OPTION_PACING)
+		return (int)shunt_result(
+			shunt_stream_set_pacing(stream, call->fd, call->value, call->length));
+	if (option->needs)
+		return set_needing_tcp(call, stream, option);
+	if (option->flags & SHUNT_OPTION_HEARD)
+		return set_heard(call, stream);
+	if (option->flags & SHUNT_OPTION_MARK)
+		return set_mark(call, stream);
+	return ask_kernel(call);
+}
+
 int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 {
 	struct shunt_young *young = shunt_young_at(fd);
 	struct shunt_file *file;
 	struct shunt_stream *stream;
-	int result, saved;
-	bool shown;
 
-	if (unlikely(young) && leaves_young(level, name))
+	if (unlikely(young) && shunt_option_at(level, name)->flags & SHUNT_OPTION_YOUNG)
 		return real(setsockopt)(fd, level, name, value, length);
 	if (unlikely(young) && level == IPPROTO_TCP && name == TCP_CORK)
 		return cork_young(young, value, length);
 	file = shunt_lookup(fd);
 	stream = shunt_as_stream(file);
-	if (likely(!stream))
-		return real(setsockopt)(shunt_is_own_fd(file) ? -1 : fd, level, name, value, length);
-	if (level == SOL_SOCKET && name == SO_MAX_PACING_RATE)
-		return (int)shunt_result(shunt_stream_set_pacing(stream, fd, value, length));
-	if (needs_kernel(level, name))
-		shunt_rights_retire(fd, SHUNT_REASON_OPTION);
-	shown = shunt_stream_option_begins(stream, level, name);
-	result = real(setsockopt)(fd, level, name, value, length);
-	saved = errno;
-	if (shown)
-		shunt_stream_option_ends(stream);
-	if (!result)
-		shunt_stream_option_changed(stream, level, name, value);
-	if (!result && level == SOL_SOCKET && (name == SO_RCVTIMEO || name == SO_SNDTIMEO) &&
-	    ((const struct timeval *)value)->tv_sec < 0)
-		shunt_stream_never_waits(stream, name);
-	errno = saved;
-	return result;
+	if (unlikely(stream))
+		return set_option(&(struct call) { fd, level, name, value, length }, stream);
+	return real(setsockopt)(shunt_is_own_fd(file) ? -1 : fd, level, name, value, length);
 }
 
 /* An error of the link comes first. The kernel's SO_ERROR for the same end is consumed along with it. */
@@ -123,14 +181,19 @@ static int get_shown(int fd, struct shunt_stream *stream, int level, int name, v
 int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
 {
 	struct shunt_stream *stream;
+	uint8_t flags;
 
-	if (unlikely(shunt_young_at(fd)))
+	if (unlikely(shunt_young_at(fd)) &&
+	    !(shunt_option_at(level, name)->flags & SHUNT_OPTION_TAKES))
 		return real(getsockopt)(fd, level, name, value, length);
 	stream = shunt_as_stream(shunt_lookup(fd));
-	if (stream && (level == SOL_IP || level == SOL_IPV6))
+	flags = stream ? shunt_option_at(level, name)->flags : 0;
+	if (flags & SHUNT_OPTION_MARK)
 		return get_shown(fd, stream, level, name, value, length);
-	if (stream && level == SOL_SOCKET && name == SO_MAX_PACING_RATE)
+	if (flags & SHUNT_OPTION_PACING)
 		return (int)shunt_result(shunt_stream_get_pacing(stream, fd, value, length));
+	if (flags & SHUNT_OPTION_TAKES)
+		shunt_rights_retire(fd, SHUNT_REASON_OPTION);
 	stream = shunt_linked(&fd);
 	if (stream && level == SOL_SOCKET && name == SO_ERROR)
 		return get_error(fd, stream, value, length);

@@ -10,6 +10,8 @@ struct shunt_stream;
 
 /* The kernel's connection is over, in order or by a reset. */
 bool shunt_stream_tcp_closed(struct shunt_stream *stream);
+/* The peer's FIN has come to the kernel, read or not. */
+bool shunt_stream_tcp_ended(struct shunt_stream *stream);
 /*
  * The stream has become the kernel's while a call of ours has done a part, and the connection is over. The next call
  * asks the kernel, so the error must stay there.

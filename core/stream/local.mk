@@ -34,7 +34,7 @@ stream_sources = \
 	core/stream/stream.h \
 	core/stream/stream_end.c core/stream/stream_end.h \
 	core/stream/stream_error.c core/stream/stream_error.h \
-	core/stream/stream_option.c \
+	core/stream/stream_option.c core/stream/stream_option.h \
 	core/stream/streams.c core/stream/streams.h \
 	core/stream/tcp_backlog.c core/stream/tcp_backlog.h core/stream/kernel_tcp.c core/stream/kernel_tcp.h core/stream/plain.c core/stream/plain.h core/stream/credit.c core/stream/credit.h core/stream/handover.c core/stream/handover.h core/stream/expire.c core/stream/expire.h core/stream/destroyed.c core/stream/destroyed.h \
 	core/stream/traced.c core/stream/traced.h \

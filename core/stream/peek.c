@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include "core/engine.h"
 #include "core/stream/handover.h"
+#include "core/stream/kernel_tcp.h"
 #include "core/stream/offer.h"
 #include "core/stream/peek.h"
 #include "core/stream/proof.h"
@@ -113,6 +114,27 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	bytes = shunt_peek_unread(rx, tcp > 0 ? (uint64_t)tcp : 0);
 	shunt_lock_leave(&stream->rx.lock);
 	return bytes > INT_MAX ? INT_MAX : (int)bytes;
+}
+
+/* The kernel counts the FIN as a byte behind the last one, and as long as it is the next to be read. */
+static bool end_has_come(struct shunt_stream *stream, uint64_t unread)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t fin = shunt_end_at(&stream->end), at;
+	bool tcp;
+
+	shunt_lock_take(&rx->lock);
+	at = atomic_load(&rx->head) + unread;
+	tcp = !shunt_intake_on_link(&rx->intake) && atomic_load(&rx->boundary) == SHUNT_NEVER;
+	shunt_lock_leave(&rx->lock);
+	return fin != SHUNT_NEVER ? fin <= at : tcp && shunt_stream_tcp_ended(stream);
+}
+
+int shunt_stream_unread(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	int bytes = shunt_stream_inq(engine, fd, stream);
+
+	return bytes + (bytes < INT_MAX && end_has_come(stream, (uint64_t)bytes));
 }
 
 int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream)

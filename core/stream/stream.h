@@ -86,9 +86,6 @@ enum shunt_parting {
 /* Being handed back for good: asked, and what the peer said. */
 enum shunt_retiring { SHUNT_STAYING, SHUNT_RETIRING, SHUNT_RETIRED, SHUNT_CANNOT_RETIRE };
 
-/* Whether the kernel gives times of arrival with messages. */
-enum shunt_stamps { SHUNT_STAMPS_UNKNOWN, SHUNT_STAMPS_NONE, SHUNT_STAMPS_GIVEN };
-
 /* Asked to hand back by the peer; what was answered. */
 enum shunt_asked { SHUNT_NOT_ASKED, SHUNT_ASKED, SHUNT_DECLINED, SHUNT_GIVEN };
 
@@ -384,7 +381,7 @@ struct shunt_options {
 	_Atomic uint64_t receive_timeout_ns;
 	_Atomic uint64_t send_timeout_ns;
 	_Atomic int low_water;	/* SO_RCVLOWAT */
-	_Atomic uint8_t stamps;	/* enum shunt_stamps */
+	_Atomic uint8_t asks;	/* enum shunt_asks (core/api.h) */
 	_Atomic uint32_t user_timeout_ms;	/* TCP_USER_TIMEOUT; UINT32_MAX = not known yet, 0 = none */
 };
 

@@ -8,12 +8,18 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
+#include <sys/time.h>
 #include "core/engine.h"
 #include "core/fork/fork_slots.h"
 #include "core/stream/overflow.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/stream/tx.h"
 #include "core/stream/user_timeout.h"
+
+#ifndef TCP_INQ
+#define TCP_INQ 36
+#define TCP_TX_DELAY 37
+#endif
 
 /* --- with relatives --- */
 
@@ -40,7 +46,7 @@ static void forget_options(struct shunt_engine *engine, int fd, struct shunt_str
 
 	atomic_store(&stream->options.receive_timeout_ns, UINT64_MAX);
 	atomic_store(&stream->options.send_timeout_ns, UINT64_MAX);
-	atomic_store(&stream->options.stamps, SHUNT_STAMPS_UNKNOWN);
+	atomic_fetch_or(&stream->options.asks, SHUNT_ASKS_UNKNOWN);
 	if (!engine->sys->getsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, &length))
 		atomic_store(&stream->options.low_water, low > 0 ? low : 1);
 	length = sizeof(int);
@@ -86,6 +92,8 @@ static void tcp_option_changed(struct shunt_stream *stream, int name, const void
 {
 	int on;
 
+	if (name == TCP_INQ)
+		atomic_fetch_or(&stream->options.asks, SHUNT_ASKS_UNKNOWN);
 	if (name == TCP_USER_TIMEOUT)
 		shunt_user_timeout_changed(stream);
 	if (name == TCP_NOTSENT_LOWAT)
@@ -102,14 +110,18 @@ static void tcp_option_changed(struct shunt_stream *stream, int name, const void
 	}
 }
 
-void shunt_stream_never_waits(struct shunt_stream *stream, int name)
+/* 0 also where the kernel does not know the option. */
+static int ask(struct shunt_stream *stream, int level, int name)
 {
-	atomic_store(name == SO_RCVTIMEO ? &stream->options.receive_timeout_ns :
-					   &stream->options.send_timeout_ns,
-		     1);
+	socklen_t length = sizeof(int);
+	int value = 0;
+
+	return stream->engine->sys->getsockopt(stream->fd, level, name, &value, &length) ? 0 :
+											   value;
 }
 
-static const int stamps[] = { SO_TIMESTAMP, SO_TIMESTAMPNS, SO_TIMESTAMP_NEW, SO_TIMESTAMPNS_NEW };
+static const int stamps[] = { SO_TIMESTAMP_OLD, SO_TIMESTAMPNS_OLD, SO_TIMESTAMP_NEW,
+			      SO_TIMESTAMPNS_NEW };
 
 static bool is_stamps(int name)
 {
@@ -119,43 +131,118 @@ static bool is_stamps(int name)
 	return false;
 }
 
-bool shunt_stream_stamped(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+#define TOLD (SHUNT_ASKS_STAMPS | SHUNT_ASKS_UNREAD)
+
+/* An option that another thread sets meanwhile makes it unknown again. */
+static uint8_t ask_what_is_told(struct shunt_stream *stream)
 {
-	uint8_t given = SHUNT_STAMPS_NONE;
+	uint8_t on = ask(stream, IPPROTO_TCP, TCP_INQ) ? SHUNT_ASKS_UNREAD : 0;
 
-	if (atomic_load(&stream->options.stamps) != SHUNT_STAMPS_UNKNOWN)
-		return atomic_load(&stream->options.stamps) == SHUNT_STAMPS_GIVEN;
-	for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++) {
-		socklen_t length = sizeof(int);
-		int on = 0;
-
-		if (!engine->sys->getsockopt(fd, SOL_SOCKET, stamps[i], &on, &length) && on)
-			given = SHUNT_STAMPS_GIVEN;
-	}
-	atomic_store(&stream->options.stamps, given);
-	return given == SHUNT_STAMPS_GIVEN;
+	for (size_t i = 0; i < sizeof(stamps) / sizeof(stamps[0]); i++)
+		if (ask(stream, SOL_SOCKET, stamps[i]))
+			on |= SHUNT_ASKS_STAMPS;
+	return on;
 }
 
-void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name, const void *value)
+uint8_t shunt_stream_asks(struct shunt_stream *stream)
+{
+	uint8_t asks = atomic_load_explicit(&stream->options.asks, memory_order_relaxed);
+	int saved;
+
+	if (__builtin_expect(asks & SHUNT_ASKS_UNKNOWN, 0)) {
+		saved = errno;
+		atomic_fetch_and(&stream->options.asks, (uint8_t) ~(SHUNT_ASKS_UNKNOWN | TOLD));
+		asks = ask_what_is_told(stream);
+		atomic_fetch_or(&stream->options.asks, asks);
+		errno = saved;
+	}
+	return asks & TOLD;
+}
+
+/* An option that a listener has had on may be on in each connection that waits to be accepted. */
+void shunt_stream_needs(struct shunt_stream *stream, uint8_t need, bool on)
+{
+	if (on)
+		atomic_fetch_or(&stream->options.asks, need);
+	else if (stream->role != SHUNT_LISTENER)
+		atomic_fetch_and(&stream->options.asks, (uint8_t)~need);
+}
+
+/* An attached filter of the kernel's newer kind is not shown, and asked for it is refused with EACCES. */
+static bool has_filter(struct shunt_stream *stream)
+{
+	socklen_t blocks = 0;
+
+	if (stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_GET_FILTER, NULL, &blocks))
+		return errno == EACCES;
+	return blocks > 0;
+}
+
+static bool has_peek_offset(struct shunt_stream *stream)
 {
 	socklen_t length = sizeof(int);
-	int low = 1;
+	int offset = -1;
 
-	tell_relatives(stream);
-	if (level == IPPROTO_TCP)
-		tcp_option_changed(stream, name, value);
-	if (level != SOL_SOCKET)
-		return;
+	return !stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_PEEK_OFF, &offset,
+						&length) &&
+	       offset >= 0;
+}
+
+void shunt_stream_option_adopt(struct shunt_stream *stream)
+{
+	int saved = errno;
+
+	if (ask(stream, SOL_SOCKET, SO_TIMESTAMPING_OLD) ||
+	    ask(stream, SOL_SOCKET, SO_TIMESTAMPING_NEW))
+		shunt_stream_needs(stream, SHUNT_NEEDS_TIMES, true);
+	if (has_peek_offset(stream))
+		shunt_stream_needs(stream, SHUNT_NEEDS_PEEK_OFF, true);
+	if (has_filter(stream))
+		shunt_stream_needs(stream, SHUNT_NEEDS_FILTER, true);
+	if (ask(stream, IPPROTO_IP, IP_MINTTL) || ask(stream, IPPROTO_IPV6, IPV6_MINHOPCOUNT) ||
+	    ask(stream, IPPROTO_TCP, TCP_TX_DELAY))
+		shunt_stream_needs(stream, SHUNT_NEEDS_OTHER, true);
+	errno = saved;
+}
+
+/* Less than nothing: no waiting, which the kernel reports as for ever. */
+static void timeout_changed(_Atomic uint64_t *cache, const void *value)
+{
+	struct timeval given;
+
+	memcpy(&given, value, sizeof(given));
+	atomic_store(cache, given.tv_sec < 0 ? 1 : UINT64_MAX);
+}
+
+static void low_water_changed(struct shunt_stream *stream)
+{
+	int low = ask(stream, SOL_SOCKET, SO_RCVLOWAT);
+
+	atomic_store(&stream->options.low_water, low > 0 ? low : 1);
+}
+
+static void socket_option_changed(struct shunt_stream *stream, int name, const void *value)
+{
 	if (name == SO_LINGER)
 		shunt_tcp_backlog_linger_changed(stream);
 	if (is_stamps(name))
-		atomic_store(&stream->options.stamps, SHUNT_STAMPS_UNKNOWN);
-	if (name == SO_RCVTIMEO)
-		atomic_store(&stream->options.receive_timeout_ns, UINT64_MAX);
-	if (name == SO_SNDTIMEO)
-		atomic_store(&stream->options.send_timeout_ns, UINT64_MAX);
+		atomic_fetch_or(&stream->options.asks, SHUNT_ASKS_UNKNOWN);
+	if (name == SO_RCVTIMEO_OLD || name == SO_RCVTIMEO_NEW)
+		timeout_changed(&stream->options.receive_timeout_ns, value);
+	if (name == SO_SNDTIMEO_OLD || name == SO_SNDTIMEO_NEW)
+		timeout_changed(&stream->options.send_timeout_ns, value);
 	if (name == SO_SNDBUF || name == SO_SNDBUFFORCE)
 		shunt_overflow_changed(stream);
-	if (name == SO_RCVLOWAT && !stream->engine->sys->getsockopt(stream->fd, level, name, &low, &length))
-		atomic_store(&stream->options.low_water, low > 0 ? low : 1);
+	if (name == SO_RCVLOWAT)
+		low_water_changed(stream);
+}
+
+void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name,
+				 const void *value)
+{
+	tell_relatives(stream);
+	if (level == IPPROTO_TCP)
+		tcp_option_changed(stream, name, value);
+	if (level == SOL_SOCKET)
+		socket_option_changed(stream, name, value);
 }

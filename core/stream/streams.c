@@ -158,7 +158,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->options.receive_timeout_ns, UINT64_MAX);
 	set(&stream->options.send_timeout_ns, UINT64_MAX);
 	set(&stream->options.low_water, 1);
-	set(&stream->options.stamps, SHUNT_STAMPS_UNKNOWN);
+	set(&stream->options.asks, SHUNT_ASKS_UNKNOWN);
 	set(&stream->options.user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
 
 	tx->proof.tcp = SHUNT_NEVER;

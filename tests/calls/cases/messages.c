@@ -233,6 +233,57 @@ static void inq(struct end *e)
 	meet(e);
 }
 
+static void show_unread(struct end *e, size_t bytes, size_t room, int flags)
+{
+	char buf[100], control[64] __attribute__((aligned(8))) = "";
+	struct iovec v = piece(buf, bytes);
+	struct msghdr m = { .msg_iov = &v,
+			    .msg_iovlen = 1,
+			    .msg_control = room ? control : NULL,
+			    .msg_controllen = room };
+	struct cmsghdr c;
+	int n = -1;
+
+	result(e, "recvmsg", recvmsg(e->fd, &m, flags));
+	memcpy(&c, control, sizeof(c));
+	memcpy(&n, CMSG_DATA((struct cmsghdr *)control), sizeof(n));
+	say(e, "room %zu: %zu with flags %d; %zu %d %d: %d", room, (size_t)m.msg_controllen,
+	    m.msg_flags, (size_t)c.cmsg_len, c.cmsg_level, c.cmsg_type, n);
+}
+
+/* With any room for it, and to the end, which counts as a byte. */
+static void unread(struct end *e)
+{
+	static const size_t rooms[] = { 64, 0, 8, 16, 18, 20, 23, 24 };
+
+	SET(e->fd, IPPROTO_TCP, 36 /* TCP_INQ */, 1);
+	GET(e->fd, IPPROTO_TCP, 36);
+	show_unread(e, 1, 64, MSG_DONTWAIT);
+	meet(e);
+	have(e, 30);
+	for (size_t i = 0; i < sizeof(rooms) / sizeof(rooms[0]); i++)
+		show_unread(e, 2, rooms[i], i % 2 ? MSG_PEEK : 0);
+	meet(e);
+	ended(e, e->fd, POLLRDHUP);
+	show_unread(e, 2, 64, 0);
+	show_unread(e, 100, 64, 0);
+	show_unread(e, 1, 64, 0);
+	show_unread(e, 0, 64, 0);
+	SET(e->fd, IPPROTO_TCP, 36, 0);
+	show_unread(e, 1, 64, 0);
+	meet(e);
+}
+
+static void unread_peer(struct end *e)
+{
+	meet(e);
+	put(e, e->fd, "012345678901234567890123456789");
+	meet(e);
+	meet(e);
+	shutdown(e->fd, SHUT_WR);
+	meet(e);
+}
+
 /* Many small vectors in many messages. */
 static void heap(struct end *e)
 {
@@ -262,15 +313,16 @@ static void heap_peer(struct end *e)
 }
 
 const struct test cases_messages[] = {
-	{"message_wait_for_each", 0, wait_for_each, wait_for_each_peer},
-	{"message_many_ends", 0, many_ends, many_ends_peer},
-	{"message_then_reset", 0, then_reset, then_reset_peer},
-	{"message_send_shut", 0, send_shut, send_shut_peer},
-	{"message_timed", 0, timed, ten_peer},
-	{"message_filled_in", 0, filled_in, ten_peer},
-	{"message_odd_control", 0, odd_control, odd_control_peer},
-	{"message_timestamps", 0, timestamps, timestamps_peer},
-	{"message_inq", 0, inq, ten_later_peer},
-	{"message_heap", 0, heap, heap_peer},
-	{NULL, 0, NULL, NULL},
+	{ "message_wait_for_each", 0, wait_for_each, wait_for_each_peer },
+	{ "message_many_ends", 0, many_ends, many_ends_peer },
+	{ "message_then_reset", 0, then_reset, then_reset_peer },
+	{ "message_send_shut", 0, send_shut, send_shut_peer },
+	{ "message_timed", 0, timed, ten_peer },
+	{ "message_filled_in", 0, filled_in, ten_peer },
+	{ "message_odd_control", 0, odd_control, odd_control_peer },
+	{ "message_timestamps", 0, timestamps, timestamps_peer },
+	{ "message_inq", 0, inq, ten_later_peer },
+	{ "message_unread", 0, unread, unread_peer },
+	{ "message_heap", 0, heap, heap_peer },
+	{ NULL, 0, NULL, NULL },
 };
