@@ -73,6 +73,12 @@ void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking);
 /* After the real connect() to `address` returned `result` (0 or -errno) on a stream. */
 void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const struct sockaddr *address, socklen_t length);
 /*
+ * The same after a send with MSG_FASTOPEN, which connects: `result` is the bytes that it has sent, or -errno. Nothing on
+ * a stream that was connected before.
+ */
+void shunt_file_opened(struct shunt_engine *engine, int fd, ssize_t result,
+		       const struct sockaddr *address, socklen_t length);
+/*
  * Before connect(AF_UNSPEC) on a stream: the connection ends by reset and the number is a fresh
  * socket. The caller then makes the real call.
  */

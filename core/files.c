@@ -9,7 +9,9 @@
 #include "core/engine.h"
 #include "core/peer/listen.h"
 #include "core/qos/pacing.h"
+#include "core/stream/rx.h"
 #include "core/stream/stream_option.h"
+#include "core/stream/unclaimed.h"
 #include "core/stream/uring.h"
 #include "core/wait/epset.h"
 #include "core/wait/epsets.h"
@@ -63,16 +65,52 @@ static void note_dialled(struct shunt_stream *stream, const struct sockaddr *add
 		memset(stream->dialled, 0, sizeof(stream->dialled));
 }
 
+static bool is_under_way(ssize_t result)
+{
+	return result >= 0 || result == -EINPROGRESS || result == -EINTR;
+}
+
+static bool is_unconnected(struct shunt_stream *stream)
+{
+	return atomic_load(&stream->state) == SHUNT_FRESH && stream->role != SHUNT_LISTENER;
+}
+
+static void connector(struct shunt_engine *engine, struct shunt_stream *stream,
+		      const struct sockaddr *address, socklen_t length)
+{
+	stream->place = shunt_short_lived_place(address, length);
+	note_dialled(stream, address, length);
+	shunt_file_candidate(engine, stream, SHUNT_CONNECTOR);
+}
+
+/* The bytes are counted before it can be claimed: both counts must agree then (core/peer/attach.c). */
+void shunt_file_opened(struct shunt_engine *engine, int fd, ssize_t result,
+		       const struct sockaddr *address, socklen_t length)
+{
+	struct shunt_stream *stream = stream_at(engine, fd);
+
+	if (!stream || !is_unconnected(stream) || !is_under_way(result))
+		return;
+	if (result > 0) {
+		stream->tx.offset = (uint64_t)result;
+		shunt_bytes_add(&stream->tx.bytes, 0, (uint64_t)result, false);
+	}
+	connector(engine, stream, address, length);
+	if (result <= 0)
+		return;
+	shunt_lock_take(&stream->tx.lock);
+	shunt_unclaimed_begin(stream);
+	shunt_lock_leave(&stream->tx.lock);
+}
+
 void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const struct sockaddr *address, socklen_t length)
 {
 	struct shunt_stream *stream = stream_at(engine, fd);
 
-	if (!stream || (result && result != -EINPROGRESS && result != -EINTR))
+	if (!stream || !is_under_way(result))
 		return;
-	if (atomic_load(&stream->state) == SHUNT_FRESH && stream->role != SHUNT_LISTENER) {
-		stream->place = shunt_short_lived_place(address, length);
-		note_dialled(stream, address, length);
-		shunt_file_candidate(engine, stream, SHUNT_CONNECTOR);
+	if (is_unconnected(stream)) {
+		connector(engine, stream, address, length);
 	} else if (atomic_load(&stream->state) == SHUNT_CANDIDATE) {
 		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD,
 				0); /* how a former attempt ended */

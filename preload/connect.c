@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "preload/connect.h"
+#include <fcntl.h>
 #include "preload/rights.h"
 #include "preload/touch.h"
 #include "preload/young.h"
@@ -42,6 +44,69 @@ static int connect_young(int fd, const struct sockaddr *address, socklen_t lengt
 	shunt_young_connected(shunt_process.engine, fd, result ? -error : 0, address, length);
 	errno = error;
 	return result;
+}
+
+/* Where the bytes were refused after the connection had been made, only the kernel says that there is one. */
+static bool is_connected(int fd)
+{
+	struct sockaddr_storage peer;
+	socklen_t length = sizeof(peer);
+
+	return !getpeername(fd, (struct sockaddr *)&peer, &length);
+}
+
+static ssize_t open_by_send(int fd, const struct msghdr *message, int flags)
+{
+	ssize_t sent = real(sendmsg)(fd, message, flags);
+	int error = errno;
+
+	shunt_file_opened(shunt_process.engine, fd,
+			  sent >= 0	   ? sent :
+			  is_connected(fd) ? 0 :
+					     -error,
+			  message->msg_name, message->msg_namelen);
+	errno = error;
+	return sent;
+}
+
+static bool waits(int fd, int flags)
+{
+	return !(flags & MSG_DONTWAIT) && !(real(fcntl)(fd, F_GETFL) & O_NONBLOCK);
+}
+
+/*
+ * On a socket that has a connection, or is making one, the kernel is asked without bytes. It refuses; or it has just become
+ * connected, and the bytes go like all others. False: it has refused.
+ */
+static bool may_go_on(int fd, const struct msghdr *message, int flags)
+{
+	struct msghdr empty = { .msg_name = message->msg_name,
+				.msg_namelen = message->msg_namelen };
+
+	if (!real(sendmsg)(fd, &empty, MSG_FASTOPEN | MSG_DONTWAIT | MSG_NOSIGNAL) ||
+	    errno == EPIPE)
+		return true;
+	return (errno == EALREADY || errno == EINPROGRESS) && waits(fd, flags);
+}
+
+bool shunt_connect_sends(int fd, const struct msghdr *message, int *flags, ssize_t *sent)
+{
+	struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
+	int saved = errno;
+
+	if (!stream)
+		return false;
+	if (shunt_stream_is_plain(stream)) {
+		*sent = open_by_send(fd, message, *flags);
+		return true;
+	}
+	if (!may_go_on(fd, message, *flags)) {
+		*sent = -1;
+		return true;
+	}
+	errno = saved;
+	*flags &= ~MSG_FASTOPEN;
+	return false;
 }
 
 int connect(int fd, const struct sockaddr *address, socklen_t length)

@@ -7,7 +7,7 @@ preload_sources = \
 	preload/cancel.c \
 	preload/close.c \
 	preload/confine.c preload/confine.h \
-	preload/connect.c \
+	preload/connect.c preload/connect.h \
 	preload/dup.c preload/dup.h \
 	preload/epoll.c \
 	preload/exec.c \

@@ -4,6 +4,7 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include "core/base/kernel_clock.h"
+#include "preload/connect.h"
 #include "preload/rights.h"
 #include "preload/touch.h"
 #include "preload/transfer.h"
@@ -32,9 +33,15 @@ static bool bad_name(const struct msghdr *message)
 
 static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, int flags)
 {
-	struct shunt_stream *stream = shunt_linked(&fd);
-	int served = flags, error;
+	struct shunt_stream *stream;
+	int served, error;
+	ssize_t sent;
 
+	if (unlikely(flags & MSG_FASTOPEN) && !shunt_unreadable(message, sizeof(*message)) &&
+	    shunt_connect_sends(fd, message, &flags, &sent))
+		return sent;
+	served = flags;
+	stream = shunt_linked(&fd);
 	if (!stream) {
 		if (unlikely(shunt_process.engine) && !shunt_unreadable(message, sizeof(*message)) &&
 		    message->msg_controllen)
@@ -143,7 +150,7 @@ int sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
 	ssize_t sent;
 	int saved = errno;
 
-	if (!shunt_linked(&fd)) {
+	if (!shunt_linked(&fd) && !(flags & MSG_FASTOPEN)) {
 		pass_rights(messages, count);
 		return real(sendmmsg)(fd, messages, count, flags);
 	}

@@ -72,18 +72,27 @@ static int goes_by_tcp(struct end *e, int fd)
 	return carried(fd) != before;
 }
 
-/* Connected; and on a link, if there are links here and it comes to one in time. */
-static int dial_linked(struct end *e, int *linked)
+/* Within the time that it has. */
+static int comes_to_link(struct end *e, int fd)
 {
 	const char *link = getenv("TEST_LINK");
 	double until = now() + (link ? atoi(link) : 0) / 1e3;
+	int linked;
+
+	do {
+		linked = !goes_by_tcp(e, fd);
+	} while (!linked && now() < until);
+	links += linked;
+	return linked;
+}
+
+/* Connected; and on a link, if there are links here and it comes to one in time. */
+static int dial_linked(struct end *e, int *linked)
+{
 	int fd = dial(e);
 
 	MUST(e, setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)));
-	do {
-		*linked = !goes_by_tcp(e, fd);
-	} while (!*linked && now() < until);
-	links += *linked;
+	*linked = comes_to_link(e, fd);
 	return fd;
 }
 
@@ -286,6 +295,62 @@ static void inherited(struct end *e)
 	close(l);
 }
 
+static long send_opens(struct end *e, int fd, const char *what, int by_message, int flags)
+{
+	struct iovec v = piece(what, strlen(what));
+	struct msghdr m = {
+		.msg_name = &e->addr, .msg_namelen = e->addrlen, .msg_iov = &v, .msg_iovlen = 1
+	};
+
+	if (by_message)
+		return TRY(e, sendmsg(fd, &m, flags | MSG_FASTOPEN));
+	return TRY(e, sendto(fd, v.iov_base, v.iov_len, flags | MSG_FASTOPEN,
+			     (struct sockaddr *)&e->addr, e->addrlen));
+}
+
+/* A connection that its first bytes open; with `early` they are in the SYN. It comes to a link like any other. */
+static void fast_open(struct end *e, int by_message, int early, int waits)
+{
+	int fd = MUST(e, socket(AF_INET, SOCK_STREAM | (waits ? 0 : SOCK_NONBLOCK), 0));
+	char back[8] = "";
+	long sent, more;
+
+	MUST(e, setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int) { 1 }, sizeof(int)));
+	TRY(e, setsockopt(fd, IPPROTO_TCP, 34 /* TCP_FASTOPEN_NO_COOKIE */, &early, sizeof(early)));
+	sent = send_opens(e, fd, "abc", by_message, 0);
+	ended(e, fd, POLLOUT);
+	more = send_opens(e, fd, "de", !by_message, MSG_DONTWAIT);	/* the kernel learns here that it is connected */
+	nonblock(e, fd, 0);
+	get(e, fd, back, (size_t)((sent > 0 ? sent : 0) + (more > 0 ? more : 0)));
+	say(e, "%s", back);
+	if (getenv("TEST_LINK") && *getenv("TEST_LINK") && !comes_to_link(e, fd))
+		say(e, "by TCP");
+	send_opens(e, fd, "no", by_message, 0);
+	turn(e, fd);
+	close(fd);
+}
+
+static void fast_opened(struct end *e)
+{
+	struct sockaddr_storage served = e->addr;
+	int fd;
+
+	for (int i = 0; i < 8; i++)
+		fast_open(e, i & 1, i >> 1 & 1, i >> 2 & 1);
+	fd = MUST(e, socket(AF_INET, SOCK_STREAM, 0));
+	TRY(e, send(fd, "x", 1, MSG_FASTOPEN));
+	((struct sockaddr_in *)&e->addr)->sin_port = htons(1); /* nobody listens there */
+	count_sigpipe(e);
+	send_opens(e, fd, "x", 0, 0);
+	TRY(e, send(fd, "x", 1, 0));
+	say(e, "%d", sigpipes());
+	e->addr = served;
+	send_opens(e, fd, "x", 1, 0);
+	turn(e, fd);
+	close(fd);
+	tell(e);
+}
+
 /* Taken out by getsockopt(). */
 static void taken_out(struct end *e)
 {
@@ -316,15 +381,16 @@ static void taken_out_peer(struct end *e)
 }
 
 const struct test cases_walk[] = {
-	{"walk_socket", RAW | NOFLIP, of_sockets, walk_peer},
-	{"walk_tcp", RAW | NOFLIP, of_tcp, walk_peer},
-	{"walk_ip", RAW | NOFLIP, of_ip, walk_peer},
-	{"walk_ipv6", RAW | IPV6 | NOFLIP, of_ipv6, walk_peer},
-	{"walk_filtered", RAW | NOFLIP, filtered, walk_peer},
-	{"walk_other_protocols", RAW | NOFLIP, other_protocols, walk_peer},
-	{"walk_wide_times", RAW | NOFLIP, wide_times, walk_peer},
-	{"walk_before", RAW | NOFLIP, before, walk_peer},
-	{"walk_inherited", ALONE | NOFLIP, inherited, NULL},
-	{"walk_taken_out", 0, taken_out, taken_out_peer},
-	{NULL, 0, NULL, NULL},
+	{ "walk_socket", RAW | NOFLIP, of_sockets, walk_peer },
+	{ "walk_tcp", RAW | NOFLIP, of_tcp, walk_peer },
+	{ "walk_ip", RAW | NOFLIP, of_ip, walk_peer },
+	{ "walk_ipv6", RAW | IPV6 | NOFLIP, of_ipv6, walk_peer },
+	{ "walk_filtered", RAW | NOFLIP, filtered, walk_peer },
+	{ "walk_other_protocols", RAW | NOFLIP, other_protocols, walk_peer },
+	{ "walk_wide_times", RAW | NOFLIP, wide_times, walk_peer },
+	{ "walk_before", RAW | NOFLIP, before, walk_peer },
+	{ "walk_inherited", ALONE | NOFLIP, inherited, NULL },
+	{ "walk_fast_opened", RAW | NOFLIP, fast_opened, walk_peer },
+	{ "walk_taken_out", 0, taken_out, taken_out_peer },
+	{ NULL, 0, NULL, NULL },
 };
