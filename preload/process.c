@@ -88,6 +88,14 @@ static void read_files(const struct shunt_conf_asker *asker)
 		shunt_conf_read(&conf, asker);
 }
 
+/* SHUNT_LOG asks for messages wherever standard error leads, and SHUNT_LOG_FILE for messages elsewhere. */
+static bool wants_messages(const struct shunt_conf_asker *asker)
+{
+	const char *level = asker->get("SHUNT_LOG", asker->arg);
+
+	return ((level && *level) || shunt_conf_has(&conf, "SHUNT_LOG")) && !config.log_file[0];
+}
+
 static void load_config(void)
 {
 	struct shunt_conf_asker quiet = { .get = environment },
@@ -102,6 +110,7 @@ static void load_config(void)
 	read_files(&quiet);
 	shunt_conf_load(&conf, &config, &quiet, NULL);
 	shunt_log_setup((enum shunt_log_level)config.log_level, config.log_file, &calls);
+	shunt_log_set_asked(wants_messages(&quiet));
 	shunt_log_set_format((enum shunt_log_format)config.log_format);
 	shunt_conf_load(&conf, &config, &asker, NULL);
 	review_config();

@@ -54,7 +54,7 @@ has "$err" 'SHUNT_CONF=other is invalid'
 # A program: the file's word counts in it, and what is wrong is said once a process. It keeps no program from starting.
 python=$(python3 -c 'import sys; print(sys.executable)')	# no script stands before it
 socket='import socket; socket.create_server(("127.0.0.1", 0))'
-expect 0 env -u SHUNT_CONF "$shunt" run "$python" -c "$socket"
+expect 0 env -u SHUNT_CONF SHUNT_LOG=warn "$shunt" run "$python" -c "$socket"
 has "$err" "warn: $conf:4: it is neither"
 [ "$(grep "warn: $conf:4" <<<"$err" | sort | uniq -d)" = "" ] || problem "said twice: $err"
 printf 'SHUNT_LOG=debug\nSHUNT_LOG_FILE=%s/log.%%p\n' "$work" >"$conf"

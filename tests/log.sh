@@ -14,13 +14,50 @@ socket.create_server(("127.0.0.1", 0))
 PYTHON
 program=(env SHUNT_SPIN_US=abc LD_PRELOAD="$library" "$python" "$work/listen.py")
 
+# A program whose standard error is a terminal: what it says there comes out as standard error of this.
+cat >"$work/terminal.py" <<'PYTHON'
+import os, pty, subprocess, sys
+ours, theirs = pty.openpty()
+child = subprocess.Popen(sys.argv[1:], stderr=theirs)
+os.close(theirs)
+try:
+    while got := os.read(ours, 4096):
+        os.write(2, got.replace(b"\r", b""))
+except OSError:
+    pass
+sys.exit(child.wait())
+PYTHON
+on_terminal=("$python" "$work/terminal.py")
+
+# A person at a terminal is told. A pipe or a file is another program's, such as a compiler's output that a daemon passes on:
+# it gets messages only if SHUNT_LOG asks for them.
+unset SHUNT_LOG
+expect 0 "${on_terminal[@]}" "${program[@]}"
+has "$err" 'SHUNT_SPIN_US=abc'
+expect 0 "${program[@]}"
+[ -z "$err" ] || problem "in a file that nobody has named: $err"
+said=$("${program[@]}" 2>&1 >/dev/null | cat)
+[ -z "$said" ] || problem "in another program's pipe: $said"
+mkdir -p "$work/home/.config" && echo 'SHUNT_LOG = warn' >"$work/home/.config/shunt.conf"
+expect 0 env -u XDG_CONFIG_HOME -u SHUNT_CONF HOME="$work/home" "${program[@]}"
+has "$err" 'SHUNT_SPIN_US=abc'
+
+# A daemon that has changed its user keeps HOME, and may not look there.
+other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
+if [ "$(id -u)" = 0 ] && "${other[@]}" test -r "$library"; then
+	mkdir -m 700 "$work/theirs.home"
+	expect 0 "${on_terminal[@]}" "${other[@]}" env -u XDG_CONFIG_HOME -u SHUNT_CONF HOME="$work/theirs.home" LD_PRELOAD="$library" sh -c 'true | cat'
+	[ -z "$err" ] || problem "of the configuration of another user: $err"
+fi
+
+export SHUNT_LOG=warn
 expect 0 "${program[@]}"
 has "$err" 'SHUNT_SPIN_US=abc'
 
 # When, who, and as JSON: one object a line.
 time='^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z '
 has "$err" "${time}shunt\[[0-9]+\]: warn: SHUNT_SPIN_US=abc is invalid"
-expect 0 env SHUNT_LOG_FORMAT=json SHUNT_LOG_FILE="$work/\"quoted\"/log" "${program[@]}"
+expect 0 "${on_terminal[@]}" env SHUNT_LOG_FORMAT=json SHUNT_LOG_FILE="$work/\"quoted\"/log" "${program[@]}"
 "$python" - "$work/err" <<'PYTHON' || problem "no JSON: $err"
 import datetime, json, sys
 lines = [json.loads(line) for line in open(sys.argv[1])]
@@ -90,6 +127,8 @@ ln -s kept "$work/link"
 mkfifo "$work/fifo"
 for file in "$work/link" "$work/fifo" /dev/null "$work"; do
 	expect 0 timeout 20 env SHUNT_LOG_FILE="$file" "${program[@]}"
+	[ -z "$err" ] || problem "not asked for there: $err"
+	expect 0 "${on_terminal[@]}" timeout 20 env SHUNT_LOG_FILE="$file" "${program[@]}"
 	has "$err" "messages go to standard error, not to $file: (it is not a regular file of this user|Is a directory)"
 	has "$err" 'SHUNT_SPIN_US=abc'
 done
@@ -131,7 +170,7 @@ leftover=$(find "$work" -name '.shunt-*')
 # Another user's file and folder.
 if [ "$(id -u)" = 0 ]; then
 	touch "$work/theirs" && chown 65534 "$work/theirs"
-	expect 0 env SHUNT_LOG_FILE="$work/theirs" SHUNT_STATS="$work/theirs" "${program[@]}"
+	expect 0 "${on_terminal[@]}" env SHUNT_LOG_FILE="$work/theirs" SHUNT_STATS="$work/theirs" "${program[@]}"
 	has "$err" 'messages go to standard error'
 	has "$err" 'cannot write the statistics'
 	[ ! -s "$work/theirs" ] || problem "written to another user's file"

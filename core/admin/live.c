@@ -10,6 +10,7 @@
 static void follow_log(struct shunt_engine *engine)
 {
 	shunt_log_set_level((enum shunt_log_level)engine->config.log_level);
+	shunt_log_set_asked(!engine->config.log_file[0]);
 }
 
 static void follow_keepalive(struct shunt_engine *engine)

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include "core/base/rule.h"
 
 #define VARIABLE "SHUNT_CONF"
@@ -22,6 +24,14 @@ static void conf_say(const struct shunt_conf_asker *asker, const char *path, uns
 
 /* --- the files --- */
 
+/* A daemon that has changed its user keeps HOME: what this user may not read there says nothing. */
+static bool is_strangers(const char *directory)
+{
+	struct stat st;
+
+	return stat(directory, &st) || st.st_uid != geteuid();
+}
+
 static void read_file(struct shunt_conf *conf, const char *directory, const char *name,
 		      enum shunt_conf_owner owner)
 {
@@ -32,6 +42,8 @@ static void read_file(struct shunt_conf *conf, const char *directory, const char
 		return;
 	file->why = NULL;
 	bytes = shunt_conf_file_read(file->path, owner, file->text, &file->why);
+	if (bytes == -EACCES && owner == SHUNT_CONF_USER && is_strangers(directory))
+		return;
 	file->bytes = bytes < 0 ? 0 : (size_t)bytes;
 	conf->count += bytes != -ENOENT;
 }
@@ -189,6 +201,39 @@ static void take_environment(struct layer *layer, bool missing)
 	}
 	if (missing)
 		complain_environment(layer, VARIABLE ": there is no such file");
+}
+
+struct search {
+	const char *name;
+	bool found;
+};
+
+static void find_line(const struct shunt_conf_line *line, void *arg)
+{
+	struct search *search = arg;
+
+	if (line->name && !strcmp(line->name, search->name))
+		search->found = true;
+}
+
+static void pass_by(unsigned int number, const char *why, void *arg)
+{
+	(void)number;
+	(void)why;
+	(void)arg;
+}
+
+bool shunt_conf_has(const struct shunt_conf *conf, const char *name)
+{
+	struct search search = { .name = name };
+	const struct shunt_conf_reader reader = { .take = find_line,
+						  .wrong = pass_by,
+						  .arg = &search };
+
+	for (unsigned int i = 0; i < conf->count; i++)
+		if (!conf->file[i].why)
+			shunt_conf_lines(conf->file[i].text, conf->file[i].bytes, &reader);
+	return search.found;
 }
 
 struct shunt_conf_wrong shunt_conf_load(const struct shunt_conf *conf, struct shunt_config *config,

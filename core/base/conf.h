@@ -53,6 +53,8 @@ struct shunt_conf_wrong { /* how many do not count */
 	int values; /* of the environment; and pairs that exclude each other */
 };
 
+/* Does one of the files set this variable? */
+bool shunt_conf_has(const struct shunt_conf *conf, const char *name);
 /* All layers. `origins`, of shunt_config_count places, may be NULL: where each variable was set. */
 struct shunt_conf_wrong shunt_conf_load(const struct shunt_conf *conf, struct shunt_config *config,
 					const struct shunt_conf_asker *asker,

@@ -27,13 +27,14 @@ FORM(DEVICE, device, device_check, "auto|soft|verbs[:NAME]|none", "auto", FIXED,
 	"and none offers and takes no links. Auto is soft to peers on this host, and verbs to others. Verbs takes "
 	"the device by which the route to a peer leads")
 ENUM(LOG, log_level, "none|error|warn|info|debug", 2, LIVE,
-	"the least important messages to write")
+	"the least important messages to write. Set, it also asks for messages where standard error is a pipe or a file, "
+	"which may be another program's: unset, only a terminal and systemd's journal get any")
 ENUM(LOG_FORMAT, log_format, "text|json", 0, FIXED,
 	"how messages are written: a line of text, or a JSON object a line. Both have the time (UTC), the process id and "
 	"the stream. Text in systemd's journal has no time, because the journal notes it")
 PATH(LOG_FILE, log_file, FIXED,
 	"file that messages are appended to instead of standard error; %p is the process id. It must be a regular "
-	"file of the process's user and no symbolic link. Only that user should be able to write in its folder")
+	"file of the process's user and no symbolic link. Where it cannot be written, a terminal or the journal is told. Only that user should be able to write in its folder")
 ENUM(POLL, poll, "event|batch|hybrid|busy|adaptive", 4, LIVE,
 	"how a wait looks for completions. Event asks for an event and sleeps, and batch takes no more than "
 	"SHUNT_POLL_BATCH with one. Hybrid polls until nothing is there, adaptive polls on as long as that pays, "

@@ -37,7 +37,9 @@ static struct {
 	dev_t device;
 	ino_t inode;
 	mode_t type;	/* 0: there was none, or a socket of the program's */
+	bool shown; /* to a person: a terminal, or the journal */
 } standard_error;
+static _Atomic bool asked = true; /* somebody wants messages in a pipe or a file, too */
 static int begun;
 
 /* systemd(1) names the socket to its journal, so that a service can tell it from a client's (systemd.exec(5)). */
@@ -61,6 +63,7 @@ __attribute__((constructor)) void shunt_log_begin(void)
 		standard_error.device = st.st_dev;
 		standard_error.inode = st.st_ino;
 		standard_error.type = st.st_mode & S_IFMT;
+		standard_error.shown = S_ISSOCK(st.st_mode) || isatty(STDERR_FILENO);
 	}
 	errno = saved;
 }
@@ -71,7 +74,8 @@ static int have_standard_error(void)
 	struct pollfd room = { .fd = STDERR_FILENO, .events = POLLOUT };
 	struct stat st;
 
-	return standard_error.type && !fstat(STDERR_FILENO, &st) && st.st_dev == standard_error.device &&
+	return standard_error.type && (asked || standard_error.shown) &&
+	       !fstat(STDERR_FILENO, &st) && st.st_dev == standard_error.device &&
 	       st.st_ino == standard_error.inode && (st.st_mode & S_IFMT) == standard_error.type &&
 	       call.poll(&room, 1, 0) == 1 && room.revents & POLLOUT;
 }
@@ -155,6 +159,11 @@ void shunt_log_setup(enum shunt_log_level level, const char *path, const struct 
 	call.poll = calls && calls->poll ? calls->poll : poll;
 	shunt_log_set_level(level);
 	errno = saved;
+}
+
+void shunt_log_set_asked(bool now_asked)
+{
+	asked = now_asked;
 }
 
 void shunt_log_set_format(enum shunt_log_format wanted_format)

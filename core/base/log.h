@@ -5,7 +5,8 @@
  *
  * Standard error is what descriptor 2 was when the process started. Nothing is written while it is something else,
  * or when it was a socket: bytes there belong to a peer of the program. Only systemd's socket to the journal, known by
- * JOURNAL_STREAM, is written to.
+ * JOURNAL_STREAM, is written to. A pipe or a file may be another program's, which takes each line for the program's own:
+ * it gets messages only if somebody has asked for them. A terminal has a person before it.
  */
 #ifndef SHUNT_CORE_BASE_LOG_H
 #define SHUNT_CORE_BASE_LOG_H
@@ -48,6 +49,11 @@ struct shunt_log_calls {
 	ssize_t (*write)(int fd, const void *buf, size_t len);
 	int (*poll)(struct pollfd *fds, nfds_t count, int timeout_ms);
 };
+
+/*
+ * Whether messages may go to standard error where that is neither a terminal nor the journal. True until this is called.
+ */
+void shunt_log_set_asked(bool asked);
 
 /* Remembers what descriptor 2 is. Called when the process starts; again only by tests. */
 void shunt_log_begin(void);

@@ -218,6 +218,21 @@ static void test_other_stderr(void **state)
 	close(ends[1]);
 }
 
+/* A pipe or a file may be another program's; systemd's journal is read by people. */
+static void test_not_asked(void **state)
+{
+	(void)state;
+	become_stderr(scratch());
+	shunt_log_begin();
+	shunt_log_setup(SHUNT_LOG_DEBUG, NULL, &spying);
+	shunt_log_set_asked(false);
+	shunt_log(SHUNT_LOG_ERROR, "nobody has asked for it");
+	assert_int_equal(seen.writes, 0);
+	shunt_log_set_asked(true);
+	shunt_log(SHUNT_LOG_ERROR, "now it is asked for");
+	assert_true(seen.writes > 0);
+}
+
 /* As inetd starts its services: descriptor 2 is the client. */
 static void test_socket_at_start(void **state)
 {
@@ -400,6 +415,7 @@ int main(void)
 		TEST(test_file_missing),
 		TEST(test_file_not_ours),
 		TEST(test_other_stderr),
+		TEST(test_not_asked),
 		TEST(test_socket_at_start),
 		TEST(test_journal),
 		TEST(test_full_pipe),
