@@ -204,31 +204,51 @@ int shunt_witness_look(struct shunt_service *service, const struct shunt_tuple t
 	return result;
 }
 
-/* No connection has port 0 at its far end, so the kernel finds the listener. */
-bool shunt_witness_listener(struct shunt_service *service, const struct shunt_tuple *own,
-			    uid_t *user)
+/* The kernel's socket of these addresses: also a listener, or a connection in the making. False: there is none. */
+static bool witness_find(struct shunt_service *service, const struct shunt_tuple *tuple,
+			 struct inet_diag_msg *shown)
 {
-	struct shunt_tuple tuple = shunt_tuple_reverse(own);
 	_Alignas(struct nlmsghdr) uint8_t answer[ANSWER_BYTES];
 	const struct nlmsghdr *header = (const void *)answer;
-	struct inet_diag_msg shown;
 	struct question question;
 	ssize_t got = 0;
 
-	tuple.peer_port = 0;
 	if (call(service))
 		return false;
-	ask_about(&question, &tuple);
+	ask_about(&question, tuple);
 	if (witness_ask(service, &question, 1))
 		return false;
 	while (!got || header->nlmsg_seq != service->witness.sequence)
 		if ((got = witness_hear(service, answer)) < 0)
 			return false;
-	if ((size_t)got < NLMSG_LENGTH(sizeof(shown)) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY)
+	if ((size_t)got < NLMSG_LENGTH(sizeof(*shown)) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY)
 		return false;
-	memcpy(&shown, answer + NLMSG_HDRLEN, sizeof(shown));
+	memcpy(shown, answer + NLMSG_HDRLEN, sizeof(*shown));
+	return true;
+}
+
+/* No connection has port 0 at its far end, so the kernel finds the listener. */
+bool shunt_witness_listener(struct shunt_service *service, const struct shunt_tuple *own,
+			    uid_t *user)
+{
+	struct shunt_tuple tuple = shunt_tuple_reverse(own);
+	struct inet_diag_msg shown;
+
+	tuple.peer_port = 0;
+	if (!witness_find(service, &tuple, &shown))
+		return false;
 	*user = shown.idiag_uid;
 	return shown.idiag_state == TCP_LISTEN;
+}
+
+/* With TCP_DEFER_ACCEPT it has a socket when the first byte has come; until then the kernel has only noted it. */
+static bool is_deferred(struct shunt_service *service, const struct shunt_tuple *tuple)
+{
+	struct inet_diag_msg shown;
+
+	return witness_find(service, tuple, &shown) && shown.idiag_state == TCP_SYN_RECV &&
+	       shown.id.idiag_sport == tuple->local_port &&
+	       shown.id.idiag_dport == tuple->peer_port;
 }
 
 bool shunt_witness_misses(struct shunt_service *service, const struct shunt_tuple *own)
@@ -237,7 +257,7 @@ bool shunt_witness_misses(struct shunt_service *service, const struct shunt_tupl
 	struct shunt_sighting seen[2];
 
 	return !shunt_witness_look(service, tuples, seen, 2) && seen[0].established &&
-	       !seen[1].seen;
+	       !seen[1].seen && !is_deferred(service, &tuples[1]);
 }
 
 /* --- the channel --- */

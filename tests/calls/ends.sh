@@ -12,19 +12,20 @@ export SHUNT_CLAIM_MS=300 SHUNT_REFUSED_MS=0 SHUNT_LOG=${LEVEL:-info}
 
 # serve WRAP [UID]: sets server_pid, server_port and in; its messages are in $work/server.
 serve() {
-	start_telling $1 ${python:-python3} "$ends" serve ${2:-} 2> "$work/server"
+	start_telling $1 ${python:-python3} "$ends" ${how:-serve} ${2:-} 2> "$work/server"
 	served=$in
 }
 
 # use WRAP: a client that has used its connection once, and can do it again; sets client_pid.
+# With how=defer and does=wait before them, the ends are the other ones of reasons.py: that client has not used it yet.
 use() {
 	local fifo=$work/use.$RANDOM
 	mkfifo "$fifo.in" "$fifo.out"
-	$1 ${python:-python3} "$ends" use "$server_port" < "$fifo.in" > "$fifo.out" 2> "$work/client" &
+	$1 ${python:-python3} "$ends" ${does:-use} "$server_port" < "$fifo.in" > "$fifo.out" 2> "$work/client" &
 	client_pid=$!
 	children+=("$client_pid")
 	exec {client_in}> "$fifo.in" {client_out}< "$fifo.out"
-	again
+	[ "${does:-use}" != use ] || again
 }
 
 again() {

@@ -48,6 +48,12 @@ plain_server() {
 	use "$shunt_run" && says "$client_pid" "$work/client" "the peer runs without Shunt" && leave
 }
 
+# Apache and distccd wait so. The client asks whether it may send, so its claim comes before its first byte.
+deferring_server() {
+	how=defer serve ""
+	does=wait use "$shunt_run" && says "$client_pid" "$work/client" "the peer runs without Shunt" && again && leave
+}
+
 plain_client() {
 	serve "$shunt_run"
 	use "" && says "$server_pid" "$work/server" "the peer runs without Shunt" && leave
@@ -82,6 +88,7 @@ absent() {
 check "both ends say that a link carries it" both_linked
 check "at debug each step of a claim" steps
 check "a plain server" plain_server
+check "a plain server with TCP_DEFER_ACCEPT, a client that waits first" deferring_server
 check "a plain client" plain_client
 check "SHUNT_ENABLE=0" absent "env SHUNT_ENABLE=0 $shunt_run" "switched off: SHUNT_ENABLE=0"
 check "SHUNT_DEVICE=none" absent "env SHUNT_DEVICE=none $shunt_run" "no links: SHUNT_DEVICE=none"
