@@ -65,6 +65,17 @@ while read -r name; do
 	grep -qE "^[A-Z]+\(${name#SHUNT_}," core/base/config_table.h || problem "a document names $name, which is no variable"
 done < <(grep -ohE '\bSHUNT_[A-Z_]*[A-Z]\b' README.md SECURITY.md docs/{CARRIED,COMMANDS,COMPATIBILITY,CONFIGURATION,FAULTS,RELIABILITY,SPEED,TROUBLESHOOTING}.md | sort -u)
 
+# docs/VERSIONS.md says the present wire version.
+wire=$(sed -n 's/^#define SHUNT_WIRE_VERSION \([0-9]*\).*/\1/p' include/shunt/wire.h)
+grep -qF "| by its version | $wire today;" docs/VERSIONS.md || problem "docs/VERSIONS.md does not say that the wire version is $wire"
+
+# Sections that links name: as GitHub makes names of headings.
+while IFS=: read -r document link; do
+	file=${link%%#*}
+	sed -n 's/^##* *//p' "${file:+$(dirname "$document")/}${file:-$document}" | tr '[:upper:] ' '[:lower:]-' | tr -cd 'a-z0-9_\n-' |
+		grep -qxF -- "${link#*#}" || problem "$document has a link to $link, and there is no such heading"
+done < <(grep -oE '\]\([^)[:space:]:]*#[^)[:space:]]+\)' "${documents[@]}" | sed 's/:](/:/; s/)$//' | sort -u)
+
 # Reasons: each has a text of its own, and the tables of docs/CARRIED.md name those and no others.
 reasons=$(sed -n 's/^REASON([A-Z_]*, "\(.*\)")$/\1/p' core/base/reason_table.h)
 [ "$reasons" ] || problem "core/base/reason_table.h has no reasons"
