@@ -261,12 +261,16 @@ static void claim_again(struct shunt_link *link, struct shunt_stream *stream)
 	wait_connected(link->engine->service, stream);
 }
 
-/* One that distrusts us says nothing, and one of another version cannot. */
+/*
+ * A peer that distrusts us says nothing, and one of another version cannot. No peer distrusts a process where each could
+ * trace the other: there the peer's end of the channel is gone for another reason, such as the end of its process.
+ */
 static enum shunt_reason why_never_up(const struct shunt_link *link)
 {
 	if (link->channel.other_version)
 		return SHUNT_REASON_OTHER_VERSION;
-	return link->met ? SHUNT_REASON_BROKE_EARLY : SHUNT_REASON_NOT_LET_IN;
+	return link->met || !link->channel.proves ? SHUNT_REASON_BROKE_EARLY :
+						    SHUNT_REASON_NOT_LET_IN;
 }
 
 void shunt_claim_link_down(struct shunt_link *link)

@@ -54,6 +54,19 @@ deferring_server() {
 	does=wait use "$shunt_run" && says "$client_pid" "$work/client" "the peer runs without Shunt" && again && leave
 }
 
+# Of two processes that are let in everywhere, the one that is asked ends before it has answered.
+ends_before_it_answers() {
+	export SHUNT_LOG=debug
+	serve "$shunt_run"
+	kill -STOP "$server_pid"
+	does=wait use "$shunt_run"
+	within grep -q "debug: descriptor .*: rendezvous .*: connected" "$work/client" || { kill -KILL "$server_pid"; return 1; }
+	kill -KILL "$server_pid"
+	export SHUNT_LOG=${LEVEL:-info}
+	says "$client_pid" "$work/client" "the link broke before it was up" || return
+	leave
+} 2> /dev/null
+
 plain_client() {
 	serve "$shunt_run"
 	use "" && says "$server_pid" "$work/server" "the peer runs without Shunt" && leave
@@ -89,6 +102,7 @@ check "both ends say that a link carries it" both_linked
 check "at debug each step of a claim" steps
 check "a plain server" plain_server
 check "a plain server with TCP_DEFER_ACCEPT, a client that waits first" deferring_server
+check "a server that ends before it answers" ends_before_it_answers
 check "a plain client" plain_client
 check "SHUNT_ENABLE=0" absent "env SHUNT_ENABLE=0 $shunt_run" "switched off: SHUNT_ENABLE=0"
 check "SHUNT_DEVICE=none" absent "env SHUNT_DEVICE=none $shunt_run" "no links: SHUNT_DEVICE=none"
