@@ -166,7 +166,8 @@ struct shunt_file *shunt_numbers_look(struct shunt_engine *engine, int fd);
 bool shunt_stream_is_plain(const struct shunt_stream *stream);
 /*
  * Send and receive with the semantics of sendmsg()/recvmsg() without ancillary data. Never raise
- * SIGPIPE (-EPIPE; the boundary raises it). Supported flags: MSG_DONTWAIT, MSG_NOSIGNAL, MSG_MORE,
+ * SIGPIPE (-EPIPE; the boundary raises it). -ERESTART: the call is to begin anew, after the handlers of the program
+ * that have been put off; the stream may be the kernel's by then. Supported flags: MSG_DONTWAIT, MSG_NOSIGNAL, MSG_MORE,
  * MSG_PEEK, MSG_WAITALL, MSG_TRUNC (TCP: discard), MSG_CMSG_CLOEXEC. Others: retire first.
  */
 ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
@@ -262,10 +263,15 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 /* --- signals --- */
 
 /*
- * Called first in every signal handler that the program installed (the boundary wraps them). A wait
- * that is polling in user space then ends as the kernel's would. `restart`: the handler was
- * installed with SA_RESTART. Async-signal-safe.
+ * Called in a signal handler that the program installed (the boundary wraps them), if it comes inside a call. A wait then
+ * ends as the kernel's would. `restart`: the handler was installed with SA_RESTART. Async-signal-safe.
  */
 void shunt_thread_signalled(bool restart);
+/*
+ * Around libc's calls that may be cancellation points, in a call that is none. A handler that runs meanwhile has the
+ * program's own cancellation state, also after a jump. Not nested.
+ */
+void shunt_thread_hold_cancel(void);
+void shunt_thread_let_cancel(void);
 
 #endif

@@ -248,14 +248,18 @@ static int share(struct shunt_stream *stream, void *arg)
 
 void shunt_engine_clone_prepare(struct shunt_engine *engine)
 {
+	shunt_signal_defer_enter();
 	shunt_loading_wait(engine);
-	shunt_numbers_enter(engine);
+	shunt_numbers_enter(engine);	/* no handler runs before that is left */
+	shunt_signal_defer_leave();
 }
 
 void shunt_engine_clone_parent(struct shunt_engine *engine)
 {
+	shunt_signal_defer_enter();
 	shunt_numbers_leave(engine);
 	shunt_loading_parted(engine);
+	shunt_signal_defer_leave();
 }
 
 /*
@@ -343,7 +347,6 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	engine->aio = 0;
 	atomic_store(&engine->no_new_privs, false);	/* the child has it from its parent, or not at all */
 	engine->parent = engine->pid;
-	engine->forks++;
 	engine->rights_doors = 0;
 	atomic_store(&engine->files->making, shunt_thread.making ? 1 : 0);	/* the other threads are gone */
 	atomic_store(&engine->files->closing, --shunt_thread.closing);
@@ -365,4 +368,5 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	shunt_young_forked(engine);
 	shunt_epset_inherit(engine);
 	shunt_own_fds_abandon(engine);
+	shunt_signal_defer_leave();	/* as shunt_numbers_leave() in the parent */
 }

@@ -88,7 +88,6 @@ struct shunt_engine {
 	struct shunt_identity identity;	/* names our doors; since there is a service thread */
 	pid_t parent;			/* of the process we were forked from, if any */
 	uint32_t rights_doors;		/* names that doors for relatives have had (fork_door.h) */
-	uint32_t forks;			/* how many lie between the first process and us */
 	uint64_t born;
 	uint64_t trim_every, ring_quiet;	/* ns, see reclaim.c; tests shorten them */
 	_Atomic uint64_t random;

@@ -5,37 +5,49 @@
 #include <sys/syscall.h>
 #include "preload/young.h"
 
-static SHUNT_INLINE int close_known(int fd, struct shunt_file *file)
+/* From here on no thread is cancelled, and no handler leaves it by a jump. */
+static int close_now(int fd, bool drops)
 {
-	bool drops = file->kind != SHUNT_FILE_PRIVATE;
 	int result;
 
-	if (shunt_is_own_fd(file))
-		return shunt_fail(EBADF);
-	if (drops) {
-		shunt_cancellation_point();
-		drops = !shunt_process_foreign();
-		if (drops)
-			shunt_process_drop(fd);
-	}
-	result = (int)real(syscall)(SYS_close, fd);	/* from here on no thread is cancelled */
+	if (drops)
+		shunt_process_drop(fd);
+	result = (int)real(syscall)(SYS_close, fd);
 	if (drops)
 		shunt_numbers_closed(shunt_process.engine, fd);	/* another thread may have found it open after the drop */
 	return result;
 }
 
-static int close_young(int fd, struct shunt_young *young)
+static SHUNT_INLINE int close_known(int fd, struct shunt_file *file)
+{
+	bool drops = file->kind != SHUNT_FILE_PRIVATE;
+
+	if (shunt_is_own_fd(file))
+		return shunt_fail(EBADF);
+	if (drops)
+		shunt_cancellation_point();
+	return shunt_inside(close_now(fd, drops && !shunt_process_foreign()));
+}
+
+/* False: another thread has made it a stream, or closed it. */
+static bool close_young_now(int fd, struct shunt_young *young, int *result)
 {
 	bool drops = !shunt_process_foreign();
+
+	if (drops && !shunt_young_closing(shunt_process.engine, young))
+		return false;
+	*result = (int)real(syscall)(SYS_close, fd);
+	if (drops)
+		shunt_numbers_closed(shunt_process.engine, fd);
+	return true;
+}
+
+static int close_young(int fd, struct shunt_young *young)
+{
 	int result;
 
 	shunt_cancellation_point();
-	if (drops && !shunt_young_closing(shunt_process.engine, young))
-		return close(fd);	/* another thread has made it a stream, or closed it */
-	result = (int)real(syscall)(SYS_close, fd);	/* from here on no thread is cancelled */
-	if (drops)
-		shunt_numbers_closed(shunt_process.engine, fd);
-	return result;
+	return shunt_inside(close_young_now(fd, young, &result)) ? result : close(fd);
 }
 
 /* One that the program has opened there since, or none: only while nobody makes one of ours is it certain to be none of those. */
@@ -44,7 +56,7 @@ static int close_again(int fd)
 	int result;
 
 	shunt_cancellation_point();
-	shunt_numbers_enter(shunt_process.engine);
+	shunt_numbers_enter(shunt_process.engine);	/* no handler runs before that is left */
 	result = (int)real(syscall)(SYS_close, fd);
 	shunt_numbers_leave(shunt_process.engine);
 	return result;

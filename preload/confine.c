@@ -71,7 +71,9 @@ static void left(enum kind kind, struct shunt_engine *engine, bool done)
 	errno = saved;
 }
 
-#define AROUND(what, call)                                                                         \
+/* A handler that leaves by a jump must not part its two halves. */
+#define AROUND(what, call) shunt_inside(CHANGE(what, call))
+#define CHANGE(what, call)                                                                         \
 	({                                                                                         \
 		enum kind kind_ = (what);                                                          \
 		struct shunt_engine *engine_ = engine_leave(kind_);                                \
@@ -86,7 +88,7 @@ void shunt_process_begin_anew(void)
 	int saved = errno;
 
 	if (!shunt_process_foreign() && __atomic_exchange_n(&shunt_process.anew, false, __ATOMIC_SEQ_CST))
-		shunt_engine_begin_anew(shunt_process.engine);
+		shunt_inside_do(shunt_engine_begin_anew(shunt_process.engine));
 	errno = saved;
 }
 

@@ -13,6 +13,12 @@ static bool dissolves(const struct sockaddr *address, socklen_t length)
 	       address->sa_family == AF_UNSPEC;
 }
 
+static long dissolve(int fd, const struct sockaddr *address, socklen_t length)
+{
+	shunt_file_dissolving(shunt_process.engine, fd);
+	return real(syscall)(SYS_connect, fd, address, length);
+}
+
 /*
  * The kernel looks at the address first, unless there is a connection that it might dissolve. Its
  * answer stands, also for a second connect() on the same socket, which is how hiredis learns the
@@ -25,13 +31,12 @@ static int connect_stream(int fd, struct shunt_stream *stream, const struct sock
 
 	if (!shunt_stream_is_plain(stream) && dissolves(address, length)) {
 		shunt_cancellation_point();
-		shunt_file_dissolving(shunt_process.engine, fd);
-		return (int)real(syscall)(SYS_connect, fd, address, length);
+		return (int)shunt_inside(dissolve(fd, address, length));
 	}
 	result = real(connect)(fd, address, length);
 	error = errno;
 	if (result || address->sa_family != AF_UNSPEC)
-		shunt_file_connected(shunt_process.engine, fd, result ? -error : 0, address, length);
+		shunt_inside_do(shunt_file_connected(shunt_process.engine, fd, result ? -error : 0, address, length));
 	errno = error;
 	return result;
 }
@@ -41,7 +46,7 @@ static int connect_young(int fd, const struct sockaddr *address, socklen_t lengt
 {
 	int result = real(connect)(fd, address, length), error = errno;
 
-	shunt_young_connected(shunt_process.engine, fd, result ? -error : 0, address, length);
+	shunt_inside_do(shunt_young_connected(shunt_process.engine, fd, result ? -error : 0, address, length));
 	errno = error;
 	return result;
 }

@@ -16,12 +16,14 @@ int shunt_dup_made(int fd, struct shunt_file *file, int made)
 
 	if (made < 0 || (likely(!file) && likely(!shunt_lookup(made))) || shunt_process_foreign())
 		return made;
+	shunt_signal_defer_enter();
 	shunt_process_fresh(made);
 	if (file && file->kind != SHUNT_FILE_PRIVATE) {
 		shunt_file_duplicated(shunt_process.engine, fd, made);
 		if (shunt_process_is_stdio(made))
 			shunt_rights_retire(made, SHUNT_REASON_STANDARD);
 	}
+	shunt_signal_defer_leave();
 	errno = saved;
 	return made;
 }

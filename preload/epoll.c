@@ -20,7 +20,7 @@ static int made(int epfd)
 		int saved = errno;
 
 		shunt_process_fresh(epfd);
-		shunt_file_epoll(shunt_process.engine, epfd);
+		shunt_inside_do(shunt_file_epoll(shunt_process.engine, epfd));
 		errno = saved;
 	}
 	return epfd;
@@ -50,7 +50,7 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 
 	if (unlikely(young) && is_set(set) &&
 	    (op == EPOLL_CTL_DEL || !shunt_unreadable(event, sizeof(*event))) &&
-	    shunt_young_ctl(shunt_process.engine, young, set, epfd, op, event, &result))
+	    shunt_inside(shunt_young_ctl(shunt_process.engine, young, set, epfd, op, event, &result)))
 		return (int)shunt_result(result);
 	if (shunt_is_own_fd(set))
 		epfd = -1;
@@ -59,8 +59,8 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 		fd = -1;
 	if (is_set(set) && (op == EPOLL_CTL_DEL || !shunt_unreadable(event, sizeof(*event)))) {
 		if (file && op == EPOLL_CTL_ADD)
-			shunt_file_accepting(shunt_process.engine, file);
-		return (int)shunt_result(shunt_epset_ctl(shunt_process.engine, epfd, op, fd, event));
+			shunt_inside_do(shunt_file_accepting(shunt_process.engine, file));
+		return (int)shunt_result(shunt_inside(shunt_epset_ctl(shunt_process.engine, epfd, op, fd, event)));
 	}
 	result = real(epoll_ctl)(epfd, op, fd, event);
 	/* A set that we never saw being made cannot see what is not in the kernel. */
@@ -84,7 +84,8 @@ static SHUNT_INLINE bool epoll_serves(int *epfd, const struct epoll_event *event
 static int wait_for_fault(int epfd, const struct timespec *timeout, const sigset_t *mask)
 {
 	struct epoll_event event;
-	ssize_t ready = shunt_result(shunt_epset_wait(shunt_process.engine, epfd, &event, 1, timeout, mask));
+	ssize_t ready = shunt_result(shunt_inside_masked(shunt_epset_wait(shunt_process.engine, epfd, &event, 1, timeout,
+									  mask), mask));
 
 	return ready > 0 ? shunt_fail(EFAULT) : (int)ready;
 }
@@ -98,8 +99,8 @@ static inline int wait_for(int epfd, struct epoll_event *events, int max,
 		return shunt_fail(EFAULT);
 	if (unlikely(shunt_unwritable(events, sizeof(*events))))
 		return wait_for_fault(epfd, timeout, mask);
-	return (int)shunt_result(shunt_epset_wait(shunt_process.engine, epfd, events, max, timeout,
-						  mask));
+	return (int)shunt_result(shunt_inside_masked(shunt_epset_wait(shunt_process.engine, epfd, events, max, timeout,
+								      mask), mask));
 }
 
 int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout_ms)

@@ -55,6 +55,7 @@ SHUNT_SAME(__vfork, vfork);
 struct child {
 	int (*run)(void *);
 	void *arg;
+	struct shunt_engine *engine;	/* prepared for the fork, or NULL */
 };
 
 /* On a copy of its parent's memory, where the words still lie. */
@@ -62,17 +63,18 @@ static int run_forked(void *arg)
 {
 	struct child child = *(struct child *)arg;
 
-	shunt_process_forked();
+	shunt_process_forked(child.engine);
 	return child.run(child.arg);
 }
 
 static int clone_forked(struct child *child, void *stack, int flags, pid_t *parent_tid, void *tls,
 			pid_t *child_tid)
 {
-	struct shunt_engine *engine = shunt_process_prepare_fork();
-	int pid = real(clone)(run_forked, stack, flags, child, parent_tid, tls, child_tid);
+	int pid;
 
-	shunt_process_parted(engine);
+	child->engine = shunt_process_prepare_fork();
+	pid = real(clone)(run_forked, stack, flags, child, parent_tid, tls, child_tid);
+	shunt_process_parted(child->engine);
 	return pid;
 }
 
@@ -80,7 +82,7 @@ static int clone_forked(struct child *child, void *stack, int flags, pid_t *pare
 int clone(int (*run)(void *), void *stack, int flags, void *arg, ...)
 {
 	pid_t *parent_tid, *child_tid;
-	struct child child = { run, arg };
+	struct child child = { .run = run, .arg = arg };
 	va_list rest;
 	void *tls;
 

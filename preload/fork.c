@@ -54,10 +54,12 @@ void shunt_process_parted(struct shunt_engine *engine)
 		shunt_engine_clone_parent(engine);
 }
 
-void shunt_process_forked(void)
+void shunt_process_forked(struct shunt_engine *engine)
 {
 	shunt_process_ours();
 	shunt_process_forget(false);
+	if (engine)
+		shunt_signal_defer_leave();	/* as shunt_engine_clone_parent() in the parent */
 }
 
 /*
@@ -69,6 +71,6 @@ pid_t _Fork(void)
 	pid_t pid = real(_Fork)();
 
 	if (pid == 0)
-		shunt_process_forked();
+		shunt_process_forked(NULL);
 	return pid;
 }

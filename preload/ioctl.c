@@ -35,17 +35,17 @@ static int ioctl_control(int fd, struct shunt_stream *stream, unsigned long requ
 		return set_flag(fd, stream, request, argument);
 	case FIONREAD:	/* also SIOCINQ */
 		if (!shunt_stream_is_plain(stream))
-			return value_tell(shunt_stream_inq(shunt_process.engine, fd, stream),
+			return value_tell(shunt_inside(shunt_stream_inq(shunt_process.engine, fd, stream)),
 					  argument);
 		break;
 	case SIOCATMARK:
 		if (!shunt_stream_is_plain(stream))
-			return value_tell(shunt_stream_at_mark(shunt_process.engine, fd, stream),
+			return value_tell(shunt_inside(shunt_stream_at_mark(shunt_process.engine, fd, stream)),
 					  argument);
 		break;
 	case SIOCOUTQ:
 		if (!shunt_stream_is_plain(stream))
-			return value_tell(shunt_stream_outq(shunt_process.engine, fd, stream),
+			return value_tell(shunt_inside(shunt_stream_outq(shunt_process.engine, fd, stream)),
 					  argument);
 		break;
 	}

@@ -31,8 +31,15 @@ static bool bad_name(const struct msghdr *message)
 	return message->msg_name && message->msg_namelen && shunt_bad_pointer(message->msg_name);
 }
 
+/* One of several messages is the kernel's: its call may wait, so it is made when nothing is held any more. */
+static ssize_t kernels(void)
+{
+	return shunt_fail(ENOLINK);
+}
+
 static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, int flags)
 {
+	bool several = shunt_signal_defer.depth;
 	struct shunt_stream *stream;
 	int served, error;
 	ssize_t sent;
@@ -43,6 +50,8 @@ static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, i
 	served = flags;
 	stream = shunt_linked(&fd);
 	if (!stream) {
+		if (several)
+			return kernels();
 		if (unlikely(shunt_process.engine) && !shunt_unreadable(message, sizeof(*message)) &&
 		    message->msg_controllen)
 			shunt_rights_message(message);
@@ -55,10 +64,10 @@ static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, i
 		return shunt_fail(error);
 	if (message->msg_controllen) {
 		shunt_rights_retire(fd, SHUNT_REASON_ANCILLARY);
-		return real(sendmsg)(fd, message, flags);
+		return several ? kernels() : real(sendmsg)(fd, message, flags);
 	}
 	if (!shunt_send_serves(fd, stream, &served))
-		return real(sendmsg)(fd, message, flags);
+		return several ? kernels() : real(sendmsg)(fd, message, flags);
 	return shunt_transfer_send(fd, stream, message->msg_iov, (int)message->msg_iovlen, served);
 }
 
@@ -90,13 +99,14 @@ static void tell_unread(int fd, struct shunt_stream *stream, struct msghdr *mess
 static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int flags)
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
+	bool several = shunt_signal_defer.depth;
 	int served = flags, error;
 	size_t room;
 	ssize_t got;
 	uint8_t asks;
 
 	if (!stream)
-		return real(recvmsg)(fd, message, flags);
+		return several ? kernels() : real(recvmsg)(fd, message, flags);
 	error = message_refuse(message);
 	if (error)
 		return shunt_fail(error);
@@ -104,10 +114,10 @@ static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int fla
 	if (unlikely(asks & SHUNT_ASKS_STAMPS)) {
 		shunt_rights_retire(fd, SHUNT_REASON_STAMPS);
 		if (shunt_stream_is_plain(stream))
-			return real(recvmsg)(fd, message, flags);
+			return several ? kernels() : real(recvmsg)(fd, message, flags);
 	}
 	if (!shunt_recv_serves(fd, stream, &served))
-		return real(recvmsg)(fd, message, flags);
+		return several ? kernels() : real(recvmsg)(fd, message, flags);
 	got = shunt_transfer_recv(fd, stream, message->msg_iov, (int)message->msg_iovlen, served);
 	if (got < 0)
 		return got;
@@ -144,16 +154,23 @@ static void pass_rights(const struct mmsghdr *messages, unsigned int count)
 			shunt_rights_message(&messages[i].msg_hdr);
 }
 
-int sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
+static bool is_kernels(int result)
+{
+	return unlikely(result < 0 && errno == ENOLINK);
+}
+
+/* Is the call that has failed to begin anew? With what the number means then. */
+static bool begins_anew(int result)
+{
+	return unlikely(result < 0 && errno == ERESTART);
+}
+
+static SHUNT_INLINE int send_messages(int fd, struct mmsghdr *messages, unsigned int count, int flags)
 {
 	unsigned int done;
 	ssize_t sent;
 	int saved = errno;
 
-	if (!shunt_linked(&fd) && !(flags & MSG_FASTOPEN)) {
-		pass_rights(messages, count);
-		return real(sendmmsg)(fd, messages, count, flags);
-	}
 	for (done = 0; done < count && done < SHUNT_PIECES_MAX; done++) {
 		sent = send_message(fd, &messages[done].msg_hdr, flags);
 		if (sent < 0)
@@ -166,6 +183,23 @@ int sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
 		return -1;
 	errno = saved;
 	return (int)done;
+}
+
+int sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
+{
+	int sent;
+
+	if (unlikely(flags & MSG_FASTOPEN))	/* the first may be a connect(), which waits */
+		return send_messages(fd, messages, count, flags);
+	do {
+		if (!shunt_linked(&fd)) {
+			pass_rights(messages, count);
+			return real(sendmmsg)(fd, messages, count, flags);
+		}
+		shunt_cancellation_point();
+		sent = shunt_inside(send_messages(fd, messages, count, flags));
+	} while (begins_anew(sent));
+	return is_kernels(sent) ? real(sendmmsg)(fd, messages, count, flags) : sent;
 }
 
 static bool valid(const struct timespec *timeout)
@@ -215,7 +249,8 @@ static SHUNT_INLINE int recv_messages(int fd, struct mmsghdr *messages, unsigned
 	shunt_cancel_moved(false);
 	if (done < count && !done)
 		return -1;
-	if (done < count && got < 0 && errno != EAGAIN && !(errno == EINTR && shunt_cancel_pending()) && shunt_linked(&fd))
+	if (done < count && got < 0 && errno != EAGAIN && errno != ERESTART && errno != ENOLINK &&
+	    !(errno == EINTR && shunt_cancel_pending()) && shunt_linked(&fd))
 		shunt_stream_keep_error(shunt_linked(&fd), errno);
 	errno = saved;
 	return (int)done;
@@ -235,7 +270,7 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
 	struct timespec end;
-	int error;
+	int got;
 
 	if (!stream)
 		return real(recvmmsg)(fd, messages, count, flags, timeout);
@@ -252,8 +287,13 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 			end.tv_nsec -= 1000000000;
 		}
 	}
-	error = error_first(stream);
-	if (error)
-		return shunt_fail(error);
-	return recv_messages(fd, messages, count, flags, timeout, &end);
+	do {
+		shunt_cancellation_point();
+		got = shunt_inside(error_first(stream));
+		if (got)
+			return shunt_fail(got);
+		got = shunt_inside(recv_messages(fd, messages, count, flags, timeout, &end));
+		stream = begins_anew(got) ? shunt_linked(&fd) : NULL;
+	} while (stream);
+	return begins_anew(got) || is_kernels(got) ? real(recvmmsg)(fd, messages, count, flags, timeout) : got;
 }

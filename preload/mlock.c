@@ -190,7 +190,7 @@ static int bring_in(int flags)
 	return flags & MCL_FUTURE ? real(mlockall)(MCL_FUTURE) : 0;
 }
 
-int mlockall(int flags)
+static int lock_all(int flags)
 {
 	int result, saved = errno;
 
@@ -213,6 +213,11 @@ int mlockall(int flags)
 plain:
 	atomic_store(&future, flags & MCL_FUTURE);
 	return real(mlockall)(flags);
+}
+
+int mlockall(int flags)
+{
+	return shunt_inside(lock_all(flags));
 }
 
 int munlockall(void)

@@ -54,7 +54,8 @@ static int wait_for(struct pollfd *fds, nfds_t count, const struct timespec *tim
 	if (shunt_unwritable(fds, count * sizeof(*fds)) ||
 	    (mask && shunt_unreadable(mask, SHUNT_SIGNALS)))
 		return shunt_fail(EFAULT);
-	return (int)shunt_result(shunt_wait_poll(shunt_process.engine, fds, count, timeout, mask));
+	return (int)shunt_result(shunt_inside_masked(shunt_wait_poll(shunt_process.engine, fds, count, timeout, mask),
+						      mask));
 }
 
 int poll(struct pollfd *fds, nfds_t count, int timeout_ms)

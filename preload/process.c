@@ -41,6 +41,21 @@ static bool first(_Atomic int *state)
 	return false;
 }
 
+/* Others wait for it. */
+static void make(_Atomic int *what, void (*maker)(void))
+{
+	int state;
+
+	if (!first(what))
+		return;
+	state = shunt_cancel_off();
+	making++;
+	maker();
+	making--;
+	atomic_store(what, READY);
+	shunt_cancel_restore(state);
+}
+
 static const char *environment(const char *name, void *arg)
 {
 	(void)arg;
@@ -122,15 +137,8 @@ static void load_config(void)
 
 bool shunt_process_enabled(void)
 {
-	if (unlikely(atomic_load(&config_state) != READY) && first(&config_state)) {
-		int state = shunt_cancel_off();	/* others wait for it */
-
-		making++;
-		load_config();
-		making--;
-		atomic_store(&config_state, READY);
-		shunt_cancel_restore(state);
-	}
+	if (unlikely(atomic_load(&config_state) != READY))
+		shunt_inside_do(make(&config_state, load_config));
 	return config.enable;
 }
 
@@ -163,15 +171,7 @@ bool shunt_process_engine(void)
 	if (unlikely(atomic_load(&engine_state) != READY)) {
 		if (!shunt_process_enabled() || shunt_process_confined() || shunt_process_foreign())
 			return false;
-		if (first(&engine_state)) {
-			int state = shunt_cancel_off();
-
-			making++;
-			make_engine();
-			making--;
-			atomic_store(&engine_state, READY);
-			shunt_cancel_restore(state);
-		}
+		shunt_inside_do(make(&engine_state, make_engine));
 		errno = saved;
 	}
 	return shunt_process_has_engine();
@@ -206,13 +206,14 @@ void shunt_process_drop(int fd)
 {
 	int saved = errno;
 
-	shunt_file_closing(shunt_process.engine, fd);
+	shunt_inside_do(shunt_file_closing(shunt_process.engine, fd));
 	errno = saved;
 }
 
 int shunt_process_lowest(int fd, int least, unsigned int before)
 {
-	return shunt_process_foreign() ? fd : shunt_numbers_lowest(shunt_process.engine, fd, least, before);
+	return shunt_process_foreign() ? fd :
+		shunt_inside(shunt_numbers_lowest(shunt_process.engine, fd, least, before));
 }
 
 /* The table is not that of a child of vfork(). */
@@ -221,8 +222,8 @@ struct shunt_file *shunt_process_look(int fd)
 	struct shunt_file *file = shunt_files_get(shunt_process.files, fd);
 
 	if (file && file->kind == SHUNT_FILE_YOUNG)
-		return shunt_young_grown(shunt_process.engine, fd);
-	return shunt_process_foreign() ? NULL : shunt_numbers_look(shunt_process.engine, fd);
+		return shunt_inside(shunt_young_grown(shunt_process.engine, fd));
+	return shunt_process_foreign() ? NULL : shunt_inside(shunt_numbers_look(shunt_process.engine, fd));
 }
 
 bool shunt_process_gone(int fd)
@@ -263,7 +264,7 @@ void shunt_process_forget(bool again)
 void shunt_process_finish(void)
 {
 	if (shunt_process_has_engine() && !shunt_process_foreign())
-		shunt_engine_finish(shunt_process.engine);
+		shunt_inside_do(shunt_engine_finish(shunt_process.engine));
 }
 
 static void end(int status, void *unused)

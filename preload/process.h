@@ -65,11 +65,11 @@ bool shunt_process_has_engine(void);
 void shunt_process_forget(bool again);
 /*
  * Around a fork without handlers: the first before it, the second in the parent, with the first's result. The third
- * is for the child, which has copies of memory and descriptors. All keep errno.
+ * is for the child, which has copies of memory and descriptors; with NULL where nothing was prepared. All keep errno.
  */
 struct shunt_engine *shunt_process_prepare_fork(void);
 void shunt_process_parted(struct shunt_engine *engine);
-void shunt_process_forked(void);
+void shunt_process_forked(struct shunt_engine *engine);
 /* sys.c: the engine's surroundings, all of them real calls. */
 extern struct shunt_sys shunt_process_sys;
 void shunt_process_fill_sys(void);
@@ -224,6 +224,29 @@ static inline bool shunt_bad_span(const void *pointer, size_t bytes)
 
 	return end < bytes || end > UINTPTR_MAX >> 1;
 }
+
+/*
+ * Evaluates to the call. No handler of the program's runs inside, so the call must not wait where nothing of ours wakes
+ * it. Handlers that have come meanwhile run at its end, and may never return (core/base/signal_defer.h).
+ */
+#define shunt_inside(call) shunt_inside_masked(call, NULL)
+/* The same around a wait with a signal mask. */
+#define shunt_inside_masked(call, mask)					\
+	({								\
+		__typeof__(call) inside_;				\
+									\
+		shunt_signal_defer_enter();				\
+		inside_ = (call);					\
+		shunt_signal_defer_leave_masked(mask);			\
+		inside_;						\
+	})
+/* Around one that has no result. */
+#define shunt_inside_do(call)						\
+	({								\
+		shunt_signal_defer_enter();				\
+		call;							\
+		shunt_signal_defer_leave();				\
+	})
 
 /* -errno becomes -1 and errno; success leaves errno as it was, whatever happened inside. */
 #define shunt_result(expression)				\

@@ -10,9 +10,9 @@
 static void retire(int fd, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	if (shunt_process_foreign())
-		shunt_stream_retire_vforked(shunt_process.engine, fd, stream, reason);
+		shunt_inside(shunt_stream_retire_vforked(shunt_process.engine, fd, stream, reason));
 	else
-		shunt_stream_retire(shunt_process.engine, fd, stream, reason);
+		shunt_inside(shunt_stream_retire(shunt_process.engine, fd, stream, reason));
 }
 
 void shunt_rights_retire(int fd, enum shunt_reason reason)

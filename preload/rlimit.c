@@ -54,7 +54,7 @@ static void limit_look(pid_t pid, long resource, const void *limit)
 	unknown = holds_unknown_listener();
 	if (unknown ? shunt_process_engine() : shunt_process_has_engine()) {
 		shunt_begin_anew();
-		shunt_engine_begin_early(shunt_process.engine, unknown);
+		shunt_inside_do(shunt_engine_begin_early(shunt_process.engine, unknown));
 	}
 	errno = saved;
 }

@@ -110,10 +110,12 @@ static int select_until(int nfds, fd_set *readable, fd_set *writable, fd_set *ex
 	shunt_kernel_clock(CLOCK_MONOTONIC, &end);
 	end.tv_sec += span.tv_sec;
 	end.tv_nsec += span.tv_nsec;
+	shunt_signal_defer_enter();
 	ready = (int)shunt_result(shunt_wait_select(shunt_process.engine, nfds, readable, writable,
 						    except, &span, NULL));
 	if (span.tv_sec || span.tv_nsec)
 		count_down(&end, timeout);
+	shunt_signal_defer_leave();
 	return ready;
 }
 
@@ -126,8 +128,8 @@ int select(int nfds, fd_set *readable, fd_set *writable, fd_set *except, struct 
 		return shunt_fail(EFAULT);
 	if (timeout)
 		return select_until(nfds, readable, writable, except, timeout);
-	return (int)shunt_result(shunt_wait_select(shunt_process.engine, nfds, readable, writable,
-						   except, NULL, NULL));
+	return (int)shunt_result(shunt_inside(shunt_wait_select(shunt_process.engine, nfds, readable, writable,
+								except, NULL, NULL)));
 }
 SHUNT_SAME(__select, select);
 
@@ -142,6 +144,6 @@ int pselect(int nfds, fd_set *readable, fd_set *writable, fd_set *except,
 	if (fixed(nfds, readable, writable, except) ||
 	    (mask && shunt_unreadable(mask, SHUNT_SIGNALS)))
 		return shunt_fail(EFAULT);
-	return (int)shunt_result(shunt_wait_select(shunt_process.engine, nfds, readable, writable,
-						   except, timeout, mask));
+	return (int)shunt_result(shunt_inside_masked(shunt_wait_select(shunt_process.engine, nfds, readable, writable,
+								       except, timeout, mask), mask));
 }

@@ -72,12 +72,25 @@ static ssize_t send_file(int out, struct shunt_stream *stream, int in, off64_t *
 }
 
 /* Unlike reading and sending, sendfile() is no cancellation point. */
-static ssize_t send_file_uncancelled(int out, struct shunt_stream *stream, int in, off64_t *offset, size_t bytes)
+static ssize_t send_all_uncancelled(int out, struct shunt_stream *stream, int in, off64_t *offset, size_t bytes)
 {
 	int state = shunt_cancel_off();
 	ssize_t sent = send_file(out, stream, in, offset, bytes);
 
 	shunt_cancel_restore(state);
+	return sent;
+}
+
+/* -ESPIPE also where the kernel has the stream by now. */
+static ssize_t send_file_uncancelled(int out, struct shunt_stream *stream, int in, off64_t *offset, size_t bytes)
+{
+	ssize_t sent;
+
+	while ((sent = shunt_inside(send_all_uncancelled(out, stream, in, offset, bytes))) == -ERESTART) {
+		stream = shunt_as_stream(shunt_lookup(out));
+		if (!stream || shunt_stream_is_plain(stream))
+			return -ESPIPE;
+	}
 	return sent;
 }
 

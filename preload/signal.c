@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A handler must end a wait that polls in user space, as it would end a system call. So the kernel is given one of
- * our two handlers, which tells the waiting thread and calls the program's. SA_RESTART selects which of the two. The
- * kernel keeps all flags as the program gave them, so we keep only the handler, one word for each signal. Therefore
- * no lock is needed, and all of this may be used in a handler.
+ * A handler must end a wait that polls in user space, as it would end a system call. It may never return, so it must find
+ * nothing of the wait held. So the kernel is given one of our two handlers. It tells the waiting thread, and calls the
+ * program's where the thread is in no call of ours. SA_RESTART selects which of the two. The kernel keeps all flags as
+ * the program gave them, so we keep only the handler, one word for each signal. Therefore no lock is needed, and all of
+ * this may be used in a handler.
  *
  * Once ours is installed the word is never empty again. A signal under way while the program goes back to SIG_DFL
  * still finds the handler it was sent to.
@@ -19,6 +20,7 @@
 #include "core/base/copy.h"
 #include "core/base/signal_defer.h"
 #include "core/fd/thread.h"
+#include "core/wait/epwait.h"
 #include "preload/process.h"
 
 #define SIGNALS 65
@@ -61,14 +63,15 @@ static bool lands(int number, void *context, handler_call *ours)
 	return true;
 }
 
-/* The thread is inside code of ours, so the handler runs a little later (core/base/signal_defer.h). */
-static bool put_off(int number, siginfo_t *info, void *context, handler_call *ours)
+/* The thread is in a call of ours, so the handler runs at its end (core/base/signal_defer.h). */
+static bool put_off(int number, siginfo_t *info, void *context, bool restart, handler_call *ours)
 {
 	struct sigaction now;
 
 	/* Without SA_SIGINFO the kernel fills nothing in. */
 	if (real(sigaction)(number, NULL, &now) ||
-	    !shunt_signal_defer_put_off(number, now.sa_flags & SA_SIGINFO ? info : NULL, context))
+	    !shunt_signal_defer_put_off(number, now.sa_flags & SA_SIGINFO ? info : NULL, context,
+					restart ? SHUNT_SIGNAL_RESTARTS : SHUNT_SIGNAL_BREAKS))
 		return false;
 	install_again(number, &now, ours);
 	return true;
@@ -77,19 +80,21 @@ static bool put_off(int number, siginfo_t *info, void *context, handler_call *ou
 static inline void go_on(int number, siginfo_t *info, void *context, bool restart, handler_call *ours)
 {
 	struct shunt_thread before;
-	int state;
+	struct shunt_plain_wait wait;
 
 	if (unlikely(is_fault(number)) && lands(number, context, ours))
 		return;
-	shunt_thread_signalled(restart);
-	if (shunt_signal_defer.depth && put_off(number, info, context, ours))
-		return;
-	state = shunt_cancel_off();	/* it may have interrupted something of ours */
+	if (shunt_signal_defer.depth) {
+		shunt_thread_signalled(restart);
+		if (put_off(number, info, context, restart, ours))
+			return;
+	}
 	before = shunt_thread_interrupt();
+	wait = shunt_epwait_interrupt();
 	/* A handler without SA_SIGINFO takes the first argument and leaves the others, as ours does. */
 	atomic_load_explicit(&handlers[number], memory_order_acquire)(number, info, context);
+	shunt_epwait_resume(&wait);
 	shunt_thread_resume(&before);
-	shunt_cancel_restore(state);
 }
 
 static void breaks(int number, siginfo_t *info, void *context)

@@ -16,10 +16,12 @@ int socket(int family, int type, int protocol)
 
 	if (fd >= 0 && is_tcp(family, type, protocol) && shunt_process_engine() &&
 	    !shunt_process_foreign()) {
+		shunt_signal_defer_enter();
 		shunt_process_fresh(fd);
 		if (!shunt_process_is_stdio(fd) &&
 		    !shunt_young_socket(shunt_process.engine, fd, type & SOCK_NONBLOCK))
 			shunt_file_socket(shunt_process.engine, fd, type & SOCK_NONBLOCK);
+		shunt_signal_defer_leave();
 		errno = saved;
 	}
 	return fd;
@@ -32,7 +34,7 @@ int listen(int fd, int backlog)
 	int saved = errno;
 
 	if (!result && shunt_as_stream(file) && !shunt_process_foreign()) {
-		shunt_file_listening(shunt_process.engine, fd);
+		shunt_inside_do(shunt_file_listening(shunt_process.engine, fd));
 		errno = saved;
 	}
 	return result;

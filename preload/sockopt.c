@@ -9,20 +9,24 @@
 
 static int cork_young(struct shunt_young *young, const void *value, socklen_t length)
 {
-	int result = real(setsockopt)(young->fd, IPPROTO_TCP, TCP_CORK, value, length),
-	    saved = errno, on;
+	int result, saved, on;
 	struct shunt_stream *stream;
 
+	shunt_signal_defer_enter();
+	result = real(setsockopt)(young->fd, IPPROTO_TCP, TCP_CORK, value, length);
+	saved = errno;
 	if (result)
-		return result;
+		goto leave;
 	memcpy(&on, value, sizeof(on));
 	if (!shunt_young_set_corked(shunt_process.engine, young, on)) {
 		stream = shunt_as_stream(shunt_lookup(young->fd));
 		if (stream)
 			shunt_stream_option_changed(stream, IPPROTO_TCP, TCP_CORK, value);
 	}
+leave:
+	shunt_signal_defer_leave();
 	errno = saved;
-	return 0;
+	return result;
 }
 
 /* One call of setsockopt(). */
@@ -91,21 +95,31 @@ static int set_needing_tcp(const struct call *call, struct shunt_stream *stream,
 
 static int set_heard(const struct call *call, struct shunt_stream *stream)
 {
-	int result = ask_kernel(call), saved = errno;
+	int result, saved;
 
+	shunt_signal_defer_enter();
+	result = ask_kernel(call);
+	saved = errno;
 	if (!result)
 		shunt_stream_option_changed(stream, call->level, call->name, call->value);
+	shunt_signal_defer_leave();
 	errno = saved;
 	return result;
 }
 
 static int set_mark(const struct call *call, struct shunt_stream *stream)
 {
-	bool shown = shunt_stream_option_begins(stream, call->level, call->name);
-	int result = ask_kernel(call);
+	bool shown;
+	int result, saved;
 
+	shunt_signal_defer_enter();
+	shown = shunt_stream_option_begins(stream, call->level, call->name);
+	result = ask_kernel(call);
+	saved = errno;
 	if (shown)
 		shunt_stream_option_ends(stream);
+	shunt_signal_defer_leave();
+	errno = saved;
 	return result;
 }
 
@@ -143,7 +157,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 }
 
 /* An error of the link comes first. The kernel's SO_ERROR for the same end is consumed along with it. */
-static int get_error(int fd, struct shunt_stream *stream, void *value, socklen_t *length)
+static int take_error(int fd, struct shunt_stream *stream, void *value, socklen_t *length)
 {
 	int error = shunt_stream_link_error(shunt_process.engine, stream);
 	int result = real(getsockopt)(fd, SOL_SOCKET, SO_ERROR, value, length);
@@ -158,6 +172,11 @@ static int get_error(int fd, struct shunt_stream *stream, void *value, socklen_t
 	return result;
 }
 
+static int get_error(int fd, struct shunt_stream *stream, void *value, socklen_t *length)
+{
+	return shunt_inside(take_error(fd, stream, value, length));
+}
+
 static int get_linger(int fd, struct shunt_stream *stream, void *value, socklen_t *length)
 {
 	int result = real(getsockopt)(fd, SOL_SOCKET, SO_LINGER, value, length);
@@ -170,11 +189,15 @@ static int get_linger(int fd, struct shunt_stream *stream, void *value, socklen_
 
 static int get_shown(int fd, struct shunt_stream *stream, int level, int name, void *value, socklen_t *length)
 {
-	bool shown = shunt_stream_option_begins(stream, level, name);
-	int result = real(getsockopt)(fd, level, name, value, length);
+	bool shown;
+	int result;
 
+	shunt_signal_defer_enter();
+	shown = shunt_stream_option_begins(stream, level, name);
+	result = real(getsockopt)(fd, level, name, value, length);
 	if (shown)
 		shunt_stream_option_ends(stream);
+	shunt_signal_defer_leave();
 	return result;
 }
 
@@ -207,6 +230,6 @@ int shutdown(int fd, int how)
 	struct shunt_stream *stream = shunt_linked(&fd);
 
 	if (stream)
-		return (int)shunt_result(shunt_stream_shutdown(shunt_process.engine, fd, stream, how));
+		return (int)shunt_result(shunt_inside(shunt_stream_shutdown(shunt_process.engine, fd, stream, how)));
 	return real(shutdown)(fd, how);
 }

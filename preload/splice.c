@@ -38,12 +38,11 @@ static ssize_t carry(int in, struct shunt_stream *stream, int pipe, size_t bytes
 static ssize_t carry_uncancelled(int in, struct shunt_stream *stream, int pipe, size_t bytes, unsigned int flags)
 {
 	ssize_t got;
-	int state;
 
 	shunt_cancellation_point();
-	state = shunt_cancel_off();
+	shunt_thread_hold_cancel();
 	got = carry(in, stream, pipe, bytes, flags);
-	shunt_cancel_restore(state);
+	shunt_thread_let_cancel();
 	return got;
 }
 

@@ -128,19 +128,21 @@ static long waiting_call(long number, long a, long b, long c, long d, long e, lo
 /* Unlike libc's calls, syscall() is no cancellation point. */
 static long known_call(bool data, long number, int fd, long b, long c, long d, long e, long f)
 {
-	int state = shunt_cancel_off();
-	long result = data ? data_call(number, fd, b, c, d, e, f) : descriptor_call(number, fd, b, c);
+	long result;
 
-	shunt_cancel_restore(state);
+	shunt_thread_hold_cancel();
+	result = data ? data_call(number, fd, b, c, d, e, f) : descriptor_call(number, fd, b, c);
+	shunt_thread_let_cancel();
 	return result;
 }
 
 static long known_waiting_call(long number, long a, long b, long c, long d, long e, long f)
 {
-	int state = shunt_cancel_off();
-	long result = waiting_call(number, a, b, c, d, e, f);
+	long result;
 
-	shunt_cancel_restore(state);
+	shunt_thread_hold_cancel();
+	result = waiting_call(number, a, b, c, d, e, f);
+	shunt_thread_let_cancel();
 	return result;
 }
 
@@ -258,7 +260,7 @@ static long fork_by_number(long number, long a, long b, long c, long d, long e, 
 	if (pid)
 		shunt_process_parted(engine);
 	else
-		shunt_process_forked();
+		shunt_process_forked(engine);
 	return pid;
 }
 

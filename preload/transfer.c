@@ -10,7 +10,7 @@ static bool go_back(int fd, struct shunt_stream *stream)
 {
 	int saved = errno, result;
 
-	result = shunt_stream_retire(shunt_process.engine, fd, stream, SHUNT_REASON_FLAG);
+	result = shunt_inside(shunt_stream_retire(shunt_process.engine, fd, stream, SHUNT_REASON_FLAG));
 	errno = saved;
 	return !result;
 }
@@ -40,12 +40,43 @@ bool shunt_transfer_odd_recv(int fd, struct shunt_stream *stream, int *flags)
 	return !go_back(fd, stream) && !odd;
 }
 
+/* The kernel's call, with what the number means now: not one of our own. */
+static ssize_t by_kernel(bool receives, int fd, const struct iovec *iov, int count, int flags)
+{
+	struct msghdr message = { .msg_iov = (struct iovec *)iov, .msg_iovlen = (size_t)count };
+	struct shunt_file *file = shunt_lookup(fd);
+	ssize_t moved;
+
+	if (file && (file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED))
+		return -EBADF;
+	moved = receives ? real(recvmsg)(fd, &message, flags) : real(sendmsg)(fd, &message, flags | MSG_NOSIGNAL);
+	return moved < 0 ? -errno : moved;
+}
+
+ssize_t shunt_transfer_again(bool receives, int fd, const struct iovec *iov, int count, int flags)
+{
+	struct shunt_engine *engine = shunt_process.engine;
+	struct shunt_stream *stream;
+	ssize_t moved = -ERESTART;
+
+	if (shunt_signal_defer.depth)
+		return -ERESTART;
+	while (moved == -ERESTART) {
+		stream = shunt_as_stream(shunt_lookup(fd));
+		if (!stream || shunt_stream_is_plain(stream))
+			return by_kernel(receives, fd, iov, count, flags);
+		moved = receives ? shunt_inside(shunt_stream_recv(engine, fd, stream, iov, count, flags)) :
+				   shunt_inside(shunt_stream_send(engine, fd, stream, iov, count, flags));
+	}
+	return moved;
+}
+
 ssize_t shunt_transfer_recv_nothing(int fd, struct shunt_stream *stream, int flags, bool fault)
 {
 	char byte;
 	struct iovec piece = { .iov_base = &byte, .iov_len = 1 };
-	ssize_t got = shunt_result(shunt_stream_recv(shunt_process.engine, fd, stream, &piece, 1,
-						     (flags & ~MSG_TRUNC) | MSG_PEEK));
+	ssize_t got = shunt_result(shunt_transfer_receive(fd, stream, &piece, 1,
+							  (flags & ~MSG_TRUNC) | MSG_PEEK));
 
 	if (got > 0 && fault)
 		return shunt_fail(EFAULT);
@@ -109,7 +140,7 @@ static size_t usable(const struct iovec *iov, int count)
 static bool reaches_bad(int fd, struct shunt_stream *stream, size_t good, size_t asked)
 {
 	return unlikely(good < asked) && good < ONE_BUFFER &&
-	       shunt_stream_inq(shunt_process.engine, fd, stream) > (ssize_t)good;
+	       shunt_inside(shunt_stream_inq(shunt_process.engine, fd, stream)) > (ssize_t)good;
 }
 
 ssize_t shunt_transfer_recv(int fd, struct shunt_stream *stream, const struct iovec *iov, int count,
@@ -126,7 +157,7 @@ ssize_t shunt_transfer_recv(int fd, struct shunt_stream *stream, const struct io
 		return shunt_transfer_recv_nothing(fd, stream, flags, asked);
 	if (reaches_bad(fd, stream, good, (size_t)asked))
 		return shunt_fail(EFAULT);
-	return shunt_result(shunt_stream_recv(shunt_process.engine, fd, stream, iov, count, flags));
+	return shunt_result(shunt_transfer_receive(fd, stream, iov, count, flags));
 }
 
 ssize_t shunt_transfer_send(int fd, struct shunt_stream *stream, const struct iovec *iov, int count,
@@ -141,6 +172,5 @@ ssize_t shunt_transfer_send(int fd, struct shunt_stream *stream, const struct io
 		return shunt_fail((int)-asked);
 	if (unlikely(good < (size_t)asked) && good < ONE_BUFFER)
 		return shunt_fail(EFAULT);
-	return shunt_result(shunt_transfer_broken(
-		shunt_stream_send(shunt_process.engine, fd, stream, iov, count, flags), flags));
+	return shunt_result(shunt_transfer_broken(shunt_transfer_transmit(fd, stream, iov, count, flags), flags));
 }

@@ -28,6 +28,29 @@ ssize_t shunt_transfer_send(int fd, struct shunt_stream *stream, const struct io
 bool shunt_transfer_odd_send(int fd, struct shunt_stream *stream, int *flags);
 bool shunt_transfer_odd_recv(int fd, struct shunt_stream *stream, int *flags);
 
+/*
+ * The engine's receive, or send, with every handler that has come meanwhile at its end. It begins anew after them where
+ * that is the kernel's way, with whatever the number means by then: perhaps the kernel's call. Bytes or -errno;
+ * -ERESTART only inside a call of several messages (shunt_inside).
+ */
+ssize_t shunt_transfer_again(bool receives, int fd, const struct iovec *iov, int count, int flags);
+
+static inline ssize_t shunt_transfer_receive(int fd, struct shunt_stream *stream, const struct iovec *iov, int count,
+					     int flags)
+{
+	ssize_t got = shunt_inside(shunt_stream_recv(shunt_process.engine, fd, stream, iov, count, flags));
+
+	return likely(got != -ERESTART) ? got : shunt_transfer_again(true, fd, iov, count, flags);
+}
+
+static inline ssize_t shunt_transfer_transmit(int fd, struct shunt_stream *stream, const struct iovec *iov, int count,
+					      int flags)
+{
+	ssize_t sent = shunt_inside(shunt_stream_send(shunt_process.engine, fd, stream, iov, count, flags));
+
+	return likely(sent != -ERESTART) ? sent : shunt_transfer_again(false, fd, iov, count, flags);
+}
+
 /* The buffer has no room at all. Waits and fails as any other, and then returns 0, or EFAULT for a bad pointer. */
 ssize_t shunt_transfer_recv_nothing(int fd, struct shunt_stream *stream, int flags, bool fault);
 /* SIGPIPE to this thread, as the kernel does it. Returns -EPIPE. */
@@ -61,7 +84,7 @@ static inline ssize_t shunt_recv_one(int fd, struct shunt_stream *stream, void *
 	shunt_cancellation_point();
 	if (unlikely(!bytes || (shunt_bad_pointer(buffer) && !(flags & MSG_TRUNC))))
 		return shunt_transfer_recv_nothing(fd, stream, flags, bytes);
-	return shunt_result(shunt_stream_recv(shunt_process.engine, fd, stream, &piece, 1, flags));
+	return shunt_result(shunt_transfer_receive(fd, stream, &piece, 1, flags));
 }
 
 static inline ssize_t shunt_send_one(int fd, struct shunt_stream *stream, const void *buffer,
@@ -72,8 +95,7 @@ static inline ssize_t shunt_send_one(int fd, struct shunt_stream *stream, const 
 	shunt_cancellation_point();
 	if (unlikely(shunt_bad_pointer(buffer) && bytes))
 		return shunt_fail(EFAULT);
-	return shunt_result(shunt_transfer_broken(
-		shunt_stream_send(shunt_process.engine, fd, stream, &piece, 1, flags), flags));
+	return shunt_result(shunt_transfer_broken(shunt_transfer_transmit(fd, stream, &piece, 1, flags), flags));
 }
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread inside code of ours holds a lock, of ours or of the device's. A signal handler of the program that comes
- * now and uses a socket would wait for that lock for ever. But send, recv, poll and their kind are async-signal-safe
- * (signal-safety(7)), so handlers may use them. Such a handler is put off until the thread has left its last lock.
+ * A thread inside a call of ours holds locks, counts, descriptors and memory. A signal handler of the program that comes
+ * now may use a socket, as signal-safety(7) allows, and would wait for such a lock for ever. Or it leaves by a jump (siglongjmp, a C++ exception, pthread_exit), and nobody would let go of
+ * what the call holds. So a handler is put off until the thread is at the end of its call. A wait ends then, or its
+ * call begins anew after the handler (-ERESTART), as a system call does.
  *
  * The kernel puts it off: the signal is queued again, with its siginfo, and blocked on return from the handler.
- * Leaving the last lock unblocks it. The program cannot see it, for nothing of its own runs in between.
+ * The end of the call unblocks it. The program cannot see it, for nothing of its own runs in between.
  */
 #ifndef SHUNT_CORE_BASE_SIGNAL_DEFER_H
 #define SHUNT_CORE_BASE_SIGNAL_DEFER_H
@@ -14,18 +15,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { SHUNT_SIGNAL_BREAKS = 1, SHUNT_SIGNAL_RESTARTS = 2 };
+
 struct shunt_signal_defer {
-	volatile uint32_t depth;	/* locks that this thread holds or is about to take, calls of a device that takes its own */
-	volatile uint32_t late;		/* handlers have been put off */
+	volatile uint32_t depth;	/* calls of ours that this thread is in, locks that it holds or is about to take */
+	volatile uint32_t late;		/* SHUNT_SIGNAL_*: kinds of the handlers that have been put off */
+	volatile bool waits;		/* in a system call that waits: no signal is the thread's own */
 	uint64_t blocked;		/* their signals, as the kernel's mask has them: bit 0 is signal 1 */
+	uint64_t masked;		/* those that only the mask of a wait (ppoll, pselect) had let through */
 };
 
 extern __thread struct shunt_signal_defer shunt_signal_defer;
 
-/* In a handler that has come inside, with what it was given (info: NULL without SA_SIGINFO): true if it shall come later. */
-bool shunt_signal_defer_put_off(int number, siginfo_t *info, void *context);
-/* Unblocks the signals that were put off. */
-void shunt_signal_defer_catch_up(void);
+/*
+ * In a handler that has come inside, with what it was given (info: NULL without SA_SIGINFO), and its SHUNT_SIGNAL_*:
+ * true if it shall come later.
+ */
+bool shunt_signal_defer_put_off(int number, siginfo_t *info, void *context, uint32_t kind);
+/* Unblocks the signals that were put off; `mask`: of the wait that has ended, or NULL. Handlers may not return. */
+void shunt_signal_defer_catch_up(const sigset_t *mask);
+/* The thread leaves its call without returning from it: it is cancelled, or the child of a fork in it. */
+void shunt_signal_defer_end(void);
 
 static inline void shunt_signal_defer_enter(void)
 {
@@ -38,7 +48,17 @@ static inline void shunt_signal_defer_leave(void)
 
 	shunt_signal_defer.depth = depth;
 	if (__builtin_expect(!depth && shunt_signal_defer.late, 0))
-		shunt_signal_defer_catch_up();
+		shunt_signal_defer_catch_up(NULL);
+}
+
+/* The same after a wait with a signal mask of its own. */
+static inline void shunt_signal_defer_leave_masked(const sigset_t *mask)
+{
+	uint32_t depth = shunt_signal_defer.depth - 1;
+
+	shunt_signal_defer.depth = depth;
+	if (__builtin_expect(!depth && shunt_signal_defer.late, 0))
+		shunt_signal_defer_catch_up(mask);
 }
 
 #endif

@@ -24,6 +24,7 @@ void shunt_loading_begin(struct shunt_engine *engine)
 	struct shunt_loading *loading = &engine->loading;
 	uint64_t until;
 
+	shunt_signal_defer_enter();
 	if (shunt_thread.loading++)
 		return;
 	atomic_fetch_add(&loading->inside, 1);
@@ -41,6 +42,7 @@ void shunt_loading_end(struct shunt_engine *engine)
 {
 	if (!--shunt_thread.loading)
 		atomic_fetch_sub(&engine->loading.inside, 1);
+	shunt_signal_defer_leave();
 }
 
 /* A library that forks itself waits for no other thread: its own is inside. */

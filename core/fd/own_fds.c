@@ -60,6 +60,7 @@ static void await_none(struct shunt_engine *engine, _Atomic unsigned int *others
 
 void shunt_own_fds_begin(struct shunt_engine *engine)
 {
+	shunt_signal_defer_enter();
 	if (shunt_thread.making++)
 		return;
 	atomic_fetch_add(&engine->files->making, 1);
@@ -72,6 +73,7 @@ void shunt_own_fds_end(struct shunt_engine *engine)
 {
 	if (!--shunt_thread.making)
 		atomic_fetch_sub(&engine->files->making, 1);
+	shunt_signal_defer_leave();
 }
 
 void shunt_numbers_await(struct shunt_engine *engine)
@@ -113,6 +115,7 @@ int shunt_numbers_lowest(struct shunt_engine *engine, int fd, int least, unsigne
 static void numbers_enter(struct shunt_engine *engine, uint64_t patience)
 {
 	shunt_numbers_await(engine);
+	shunt_signal_defer_enter();
 	shunt_thread.closing++;
 	atomic_fetch_add(&engine->files->closing, 1);
 	if (!shunt_thread.making)
@@ -128,6 +131,7 @@ void shunt_numbers_leave(struct shunt_engine *engine)
 {
 	atomic_fetch_sub(&engine->files->closing, 1);
 	shunt_thread.closing--;
+	shunt_signal_defer_leave();
 }
 
 /* Another thread may have given it to a new file. */

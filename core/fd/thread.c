@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -73,17 +74,44 @@ void shunt_thread_signalled(bool restart)
 	errno = saved;
 }
 
+/* No handler runs between the two: one that jumps away must find what to undo. */
+void shunt_thread_hold_cancel(void)
+{
+	int state;
+
+	shunt_signal_defer_enter();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+	shunt_thread.cancel_held = (uint8_t)(state + 1);
+	shunt_signal_defer_leave();
+}
+
+void shunt_thread_let_cancel(void)
+{
+	int state = shunt_thread.cancel_held - 1;
+
+	shunt_signal_defer_enter();
+	shunt_thread.cancel_held = 0;
+	pthread_setcancelstate(state, NULL);
+	shunt_signal_defer_leave();
+}
+
 struct shunt_thread shunt_thread_interrupt(void)
 {
-	return shunt_thread;
+	struct shunt_thread before = shunt_thread;
+
+	shunt_thread.moved = false;
+	if (before.cancel_held)
+		shunt_thread_let_cancel();
+	return before;
 }
 
 void shunt_thread_resume(const struct shunt_thread *before)
 {
 	shunt_thread.sleep_fd = before->sleep_fd;
-	shunt_thread.restarts = before->restarts;
 	shunt_thread.moved = before->moved;
 	shunt_thread.signalled = before->signalled;
+	if (before->cancel_held)
+		shunt_thread_hold_cancel();
 }
 
 int shunt_waker_take(struct shunt_engine *engine)

@@ -6,14 +6,12 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/base/signal_defer.h"
 
 struct shunt_engine;
 
-enum { SHUNT_SIGNAL_BREAKS = 1, SHUNT_SIGNAL_RESTARTS = 2 };
-
 struct shunt_thread {
-	volatile sig_atomic_t signalled;	/* handlers that ran since the wait began */
-	bool restarts;				/* a wait of this call has been begun again after a handler */
+	volatile sig_atomic_t signalled;	/* SHUNT_SIGNAL_*: what came since the wait began; its handlers are due */
 	volatile sig_atomic_t sleep_fd;		/* eventfd + 1 of the sleep that is about to begin; 0 none */
 	uint64_t polls;		/* that it has made */
 	uint32_t misses;	/* fruitless polls in a row */
@@ -24,6 +22,7 @@ struct shunt_thread {
 	uint32_t loading; /* and of shunt_loading_begin() */
 	unsigned int cancels;	/* so many of the process's cancellations do not concern it (cancel.c) */
 	bool moved;		/* inside a call of several messages that has moved some */
+	uint8_t cancel_held;	/* the program's cancellation state + 1 while a call that is no cancellation point holds it off */
 };
 
 extern __thread struct shunt_thread shunt_thread;
@@ -43,16 +42,24 @@ enum shunt_spun {
 /* How the spin ended; displaced: somebody else had the core meanwhile. */
 void shunt_thread_polled(struct shunt_engine *engine, enum shunt_spun how, bool displaced);
 
-/* A handler of the program runs in this thread, and may wait in calls of its own. */
+void shunt_thread_hold_cancel(void);	/* core/api.h */
+void shunt_thread_let_cancel(void);
+
+/* A handler of the program runs in this thread. It may make calls of its own, or jump away. */
 struct shunt_thread shunt_thread_interrupt(void);
 /* It has returned; what it interrupted goes on as before. */
 void shunt_thread_resume(const struct shunt_thread *before);
 
-/* A wait begins: signals handled so far are history. */
+/* A wait begins, which signals end: those whose handlers have run are history. */
 static inline void shunt_thread_begin(void)
 {
+	shunt_thread.signalled = (sig_atomic_t)shunt_signal_defer.late;
+}
+
+/* A wait that signals do not end. */
+static inline void shunt_thread_endure(void)
+{
 	shunt_thread.signalled = 0;
-	shunt_thread.restarts = false;
 }
 
 /*

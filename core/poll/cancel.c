@@ -33,10 +33,10 @@ void shunt_cancel_called(struct shunt_engine *engine, pthread_t thread)
 
 void shunt_cancel_begin(void)
 {
-	if (shunt_thread.moved)
-		return;
+	if (shunt_thread.moved || shunt_signal_defer.depth)
+		return;	/* one of several messages */
 	shunt_thread.cancels = atomic_load(&cancels.count);	/* all that are counted are pending by now */
-	shunt_cancel_unwinds();
+	shunt_cancel_leaves();
 	pthread_testcancel();
 }
 

@@ -15,6 +15,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include "core/base/signal_defer.h"
 
 struct shunt_engine;
 
@@ -30,10 +31,17 @@ void shunt_cancel_moved(bool on);
 /* AddressSanitizer does not know of frames that are left so: their stack is soon another thread's. */
 #ifdef __SANITIZE_ADDRESS__
 void __asan_handle_no_return(void);
-#define shunt_cancel_unwinds() __asan_handle_no_return()
+#define shunt_cancel_leaves() __asan_handle_no_return()
 #else
-#define shunt_cancel_unwinds() ((void)0)
+#define shunt_cancel_leaves() ((void)0)
 #endif
+
+/* The last that a cancelled wait does: its thread is no longer in a call of ours. */
+static inline void shunt_cancel_unwinds(void)
+{
+	shunt_cancel_leaves();
+	shunt_signal_defer_end();
+}
 
 /* Returns the former state, for shunt_cancel_restore(). */
 static inline int shunt_cancel_off(void)

@@ -126,11 +126,6 @@ void shunt_sleeper_leave(struct shunt_engine *engine, struct shunt_sleeper *slee
 		wake_a_leader(engine);
 }
 
-bool shunt_sleeper_is_ours(const struct shunt_engine *engine, const struct shunt_sleeper *sleeper)
-{
-	return sleeper->forks == engine->forks;
-}
-
 bool shunt_sleeper_lead(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
 {
 	struct shunt_group *group = &engine->group;

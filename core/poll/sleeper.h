@@ -23,7 +23,6 @@ struct shunt_sleeper {	/* one sleeping thread; on its stack; group.lock */
 	bool told;		/* something changed on a stream it waits for */
 	bool heeds;		/* cancellations of its thread */
 	struct shunt_epset *set;	/* sleeps in this epoll set, NULL: in ppoll */
-	uint32_t forks;		/* of the engine, when it fell asleep */
 	struct shunt_sleeper *next, *previous;
 };
 
@@ -40,8 +39,6 @@ void shunt_sleeper_enter(struct shunt_engine *engine, struct shunt_sleeper *slee
 /* After the poll that follows: falls asleep unless it is `ready` or the poll has left something behind. */
 void shunt_sleeper_begin(struct shunt_engine *engine, struct shunt_sleeper *sleeper, bool ready);
 void shunt_sleeper_leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
-/* False in a fork's child whose handler returns to the sleep that it interrupted: nothing there knows of it. */
-bool shunt_sleeper_is_ours(const struct shunt_engine *engine, const struct shunt_sleeper *sleeper);
 /* Woken and still in the list: leads from here on, if nobody does. */
 bool shunt_sleeper_lead(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
 void shunt_sleeper_kick(struct shunt_engine *engine, struct shunt_sleeper *sleeper);

@@ -92,7 +92,7 @@ static void await_fetched(struct shunt_stream *stream)
 
 	while (!shunt_zero_copy_fetched(stream)) {
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
-		shunt_thread_begin();	/* a signal does not end this: what is on its way cannot be called back */
+		shunt_thread_endure();	/* what is on its way cannot be called back */
 		shunt_wait_call(stream->engine, stream, &stream->tx.lock, SHUNT_READY_FETCHED, SHUNT_NEVER, false);
 	}
 	shunt_cancel_restore(state);
@@ -109,10 +109,12 @@ void shunt_pinned_cancelled(void *arg)
 {
 	struct shunt_stream *stream = arg;
 
+	shunt_signal_defer_enter();
 	shunt_lock_take(&stream->tx.lock);
 	await_fetched(stream);
 	let_go(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_streams_end_orphan(stream->engine, stream);
 	shunt_streams_unhold(stream);
+	shunt_cancel_unwinds();
 }

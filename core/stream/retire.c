@@ -177,7 +177,7 @@ static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream 
 			return true;
 		if (!shunt_proof_is_next(rx) || shunt_now(engine) >= deadline)
 			return false;
-		shunt_thread_begin();
+		shunt_thread_endure();
 		shunt_wait_stream(engine, stream, SHUNT_READY_ARRIVED, deadline);
 		shunt_proof_heard(engine, stream);
 	}
@@ -262,7 +262,7 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 			return -EBUSY;
 		if (shunt_now(engine) >= deadline)
 			return -ETIMEDOUT;
-		shunt_thread_begin();
+		shunt_thread_endure();
 		shunt_wait_stream(engine, stream, SHUNT_READY_ANSWERED, deadline);
 	}
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)	/* the peer has refused the link meanwhile; take no other */

@@ -335,16 +335,19 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 		if (!wait)
 			break;
 		got = wait_for_more(engine, &fd, stream, &deadline, done > 0);
-		if (got || (done && shunt_thread.restarts))
-			break;	/* what is there is not waited for again after a signal */
+		if (got)
+			break;
 	}
 	/* Bytes before an error are reported first, the error by the next call (sk_err). */
-	if (done && got < 0 && got != -EAGAIN && got != -EINTR && got != -EFAULT)
+	if (done && got < 0 && got != -EAGAIN && got != -EINTR && got != -ERESTART && got != -EFAULT)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_KEPT, (int)-got); /* an errno */
 	return done ? (ssize_t)done : got;
 }
 
-/* The number was closed or means another socket by now: the kernel knows what to say. */
+/*
+ * The number was closed or means another socket by now: the kernel knows what to say. Where that may wait, the
+ * program's call begins anew, and is the kernel's then.
+ */
 static ssize_t kernel_receive(struct shunt_engine *engine, int fd, const struct iovec *iov,
 			      int iovcnt, int flags)
 {
@@ -353,6 +356,8 @@ static ssize_t kernel_receive(struct shunt_engine *engine, int fd, const struct 
 
 	if (__builtin_expect(shunt_files_closed(engine->files, fd), 0))
 		return -EBADF;	/* what is open there now may be one of ours */
+	if (!(flags & MSG_DONTWAIT))
+		return -ERESTART;
 	got = engine->sys->recvmsg(fd, &message, flags);
 	return got < 0 ? -errno : got;
 }

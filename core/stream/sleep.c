@@ -26,7 +26,6 @@ void shunt_sleep_fall(struct shunt_sleep *sleep)
 	struct shunt_engine *engine = sleep->engine;
 	struct shunt_group *group = &engine->group;
 
-	sleep->sleeper.forks = engine->forks;
 	shunt_lock_take(&group->lock);
 	for (size_t i = 0; i < sleep->count; i++) {
 		struct shunt_sleep_on *on = &sleep->on[i];
@@ -48,8 +47,6 @@ void shunt_sleep_rise(struct shunt_sleep *sleep, bool rung)
 	struct shunt_group *group = &sleep->engine->group;
 
 	shunt_thread.sleep_fd = 0;
-	if (!shunt_sleeper_is_ours(sleep->engine, &sleep->sleeper))
-		return;
 	if (rung)	/* at once: it wakes more threads where several sleep in one set */
 		shunt_group_take_event(sleep->engine);
 	shunt_lock_take(&group->lock);
@@ -78,6 +75,7 @@ static void cancelled(void *arg)
 {
 	struct shunt_sleep *sleep = arg;
 
+	shunt_signal_defer.waits = false;
 	shunt_sleep_rise(sleep, false);
 	shunt_own_fds_close(sleep->engine, sleep->sleeper.kick_fd);
 	if (sleep->cancelled)
@@ -116,7 +114,9 @@ static int wait_in_kernel(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t 
 	volatile int n;
 
 	pthread_cleanup_push(cancelled, sleep);
+	shunt_signal_defer.waits = true;
 	n = sleep->engine->sys->ppoll(fds, count, shunt_deadline_left(sleep->engine, deadline, &left), mask);
+	shunt_signal_defer.waits = false;
 	pthread_cleanup_pop(0);
 	return n < 0 ? -errno : n;
 }

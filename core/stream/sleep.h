@@ -29,9 +29,8 @@ struct shunt_sleep {
  */
 void shunt_sleep_fall(struct shunt_sleep *sleep);
 /*
- * It is over; not in a fork's child whose handler has interrupted it: nothing there knows of it. `rung`: the leader may
- * have been woken by an event. That is taken, and what has come with it, so that nothing rings for the next leader. No lock
- * held.
+ * It is over. `rung`: the leader may have been woken by an event. That is taken, and what has come with it, so that nothing
+ * rings for the next leader. No lock held.
  */
 void shunt_sleep_rise(struct shunt_sleep *sleep, bool rung);
 /*

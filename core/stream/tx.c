@@ -382,7 +382,7 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (taken != -EAGAIN || !wait)
 			break;
 		taken = wait_for_room(engine, &fd, stream, &deadline, done > 0);
-		if (!taken && done && (shunt_thread.restarts || shunt_streams_kernel_fails(engine, fd, stream)))
+		if (!taken && done && shunt_streams_kernel_fails(engine, fd, stream))
 			return done;
 		if (taken)
 			break;
@@ -390,7 +390,7 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 	/* Bytes before an error are reported first, the error by the next call (sk_err): EPIPE by any send. */
 	if (done && taken == -EPIPE)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD, 0);
-	if (done && taken != -EAGAIN && taken != -EINTR && taken != -EPIPE && taken != -EFAULT) {
+	if (done && taken != -EAGAIN && taken != -EINTR && taken != -ERESTART && taken != -EPIPE && taken != -EFAULT) {
 		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD, (int)-taken); /* an errno */
 		if (shunt_stream_tcp_closed(stream))	/* and has given its error to us */
 			shunt_stream_was_reset(stream, (int)-taken);
@@ -414,6 +414,7 @@ static ssize_t transmit_pinned(struct shunt_engine *engine, int fd, struct shunt
 	return taken;
 }
 
+/* Where that may wait, the program's call begins anew, and is the kernel's then. */
 static ssize_t kernel_send(struct shunt_engine *engine, int fd, const struct iovec *iov, int iovcnt,
 			   int flags)
 {
@@ -422,6 +423,8 @@ static ssize_t kernel_send(struct shunt_engine *engine, int fd, const struct iov
 
 	if (__builtin_expect(shunt_files_closed(engine->files, fd), 0))
 		return -EBADF;	/* what is open there now may be one of ours */
+	if (!(flags & MSG_DONTWAIT))
+		return -ERESTART;
 	sent = engine->sys->sendmsg(fd, &message, flags | MSG_NOSIGNAL);
 	return sent < 0 ? -errno : sent;
 }

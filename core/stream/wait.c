@@ -95,17 +95,12 @@ static int sleep_awhile(struct shunt_engine *engine, struct shunt_stream *stream
 }
 
 /*
- * Result of a wait for the signals that came: interrupted, unless every handler was installed with
- * SA_RESTART and no timeout is set (signal(7)).
+ * Result of a wait for the signals that came: interrupted. If every handler was installed with SA_RESTART and no
+ * timeout is set, the call begins anew (signal(7)).
  */
 static int interrupted(uint64_t deadline)
 {
-	if (shunt_thread.signalled & SHUNT_SIGNAL_BREAKS ||
-	    (shunt_thread.signalled && deadline != SHUNT_NEVER))
-		return -EINTR;
-	shunt_thread.signalled = 0;
-	shunt_thread.restarts = true;
-	return 0;
+	return shunt_thread.signalled == SHUNT_SIGNAL_RESTARTS && deadline == SHUNT_NEVER ? -ERESTART : -EINTR;
 }
 
 static int wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
@@ -118,9 +113,9 @@ static int wait_stream(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (deadline != SHUNT_NEVER && shunt_now(engine) >= deadline)
 		return -EAGAIN;
 	result = sleep_awhile(engine, stream, events, deadline, heeds);
-	if (shunt_thread.signalled || result == -EINTR)
+	if (shunt_thread.signalled)
 		return interrupted(deadline);
-	return result;
+	return result == -EINTR ? 0 : result;	/* a handler that is not ours has run: look again */
 }
 
 int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,

@@ -93,7 +93,7 @@ void shunt_epset_inherit(struct shunt_engine *engine)
 
 		if (!file || file->kind != SHUNT_FILE_EPOLL)
 			continue;
-		atomic_store(&set->holds, 1);	/* other threads are gone, and this one's wait knows that it is the parent's */
+		atomic_store(&set->holds, 1);	/* other threads are gone, and this one's wait has let go of it */
 		set->sleeping = set->plain = set->pollers = 0;
 		if (set->companion < 0)
 			continue;

@@ -67,21 +67,21 @@ bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set)
 	return ready;
 }
 
-/* The real wait. The companion's event is taken out of the result; *heard says that there was one. */
-static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
-		       struct epoll_event *events, int max, const struct timespec *timeout,
-		       const sigset_t *mask, bool *heard)
+/* Events or -errno. Without time it is no cancellation point (core/base/sys.h). */
+static int kernel_call(const struct shunt_sys *sys, int fd, struct epoll_event *events, int max,
+		       const struct timespec *timeout, const sigset_t *mask)
 {
-	const struct shunt_sys *sys = engine->sys;
-	uint32_t begun = atomic_fetch_add(&set->begun, 1) + 1;
-	int n, kept = 0;
+	bool now = timeout && !timeout->tv_sec && !timeout->tv_nsec;
+	int n = now ? sys->epoll_pwait(fd, events, max, 0, mask) : sys->epoll_pwait2(fd, events, max, timeout, mask);
 
-	if (timeout && !timeout->tv_sec && !timeout->tv_nsec)
-		n = sys->epoll_pwait(set->fd, events, max, 0, mask);
-	else
-		n = sys->epoll_pwait2(set->fd, events, max, timeout, mask);
-	if (n < 0)
-		return -errno;
+	return n < 0 ? -errno : n;
+}
+
+/* After a real wait. The companion's event is taken out of the result; *heard says that there was one. */
+static int kernel_said(struct shunt_epset *set, uint32_t begun, struct epoll_event *events, int max, int n, bool *heard)
+{
+	int kept = 0;
+
 	if (n < max)
 		atomic_store(&set->drained, begun);
 	for (int i = 0; i < n; i++) {
@@ -93,6 +93,20 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 	if (kept)
 		set->kernel_active = shunt_cycles();
 	return kept;
+}
+
+/* The real wait, which a descriptor of ours ends where a signal comes just before it. */
+static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
+		       struct epoll_event *events, int max, const struct timespec *timeout,
+		       const sigset_t *mask, bool *heard)
+{
+	uint32_t begun = atomic_fetch_add(&set->begun, 1) + 1;
+	int n;
+
+	shunt_signal_defer.waits = true;
+	n = kernel_call(engine->sys, set->fd, events, max, timeout, mask);
+	shunt_signal_defer.waits = false;
+	return n < 0 ? n : kernel_said(set, begun, events, max, n, heard);
 }
 
 /*
@@ -281,22 +295,21 @@ static bool is_ready(void *arg)
 
 static void cancelled(struct asleep *asleep)
 {
-	if (!asleep->over)
-		shunt_epset_let_go(asleep->sleep.engine, asleep->set);
+	if (asleep->over)
+		return;
+	shunt_signal_defer.waits = false;
+	shunt_epset_let_go(asleep->sleep.engine, asleep->set);
 	shunt_cancel_unwinds();
 }
 
 static void epwait_leave(void *arg)
 {
 	struct asleep *asleep = arg;
-	bool ours = shunt_sleeper_is_ours(asleep->sleep.engine, &asleep->sleep.sleeper);
 
-	if (ours)
-		atomic_fetch_sub(&asleep->set->sleeping, 1);
+	atomic_fetch_sub(&asleep->set->sleeping, 1);
 	shunt_sleep_rise(&asleep->sleep,
 			 asleep->heard && shunt_companion_rings(asleep->sleep.engine, asleep->set));
-	if (ours)
-		cancelled(asleep);
+	cancelled(asleep);
 }
 
 /* One real sleep. Events, 0 for none yet, or -errno. */
@@ -325,37 +338,94 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 	return n;
 }
 
-static void leave_plain(void *arg)
-{
-	struct asleep *asleep = arg;
+/* --- the kernel's alone --- */
 
-	if (!shunt_sleeper_is_ours(asleep->sleep.engine, &asleep->sleep.sleeper))
+/* Of the set that this thread waits in while handlers of the program may run: it is held, and counts a sleeper. */
+static __thread struct shunt_plain_wait plain;
+
+static void plain_begin(const struct shunt_plain_wait *wait)
+{
+	plain = *wait;
+	atomic_fetch_add(&wait->set->plain, 1);
+	atomic_fetch_add(&wait->set->sleeping, 1);
+}
+
+static void plain_end(struct shunt_epset *set)
+{
+	plain.set = NULL;
+	atomic_fetch_sub(&set->plain, 1);
+	atomic_fetch_sub(&set->sleeping, 1);
+}
+
+struct shunt_plain_wait shunt_epwait_interrupt(void)
+{
+	struct shunt_plain_wait wait = plain;
+
+	if (!wait.set)
+		return wait;
+	shunt_signal_defer_enter();
+	plain_end(wait.set);
+	shunt_epset_let_go(wait.engine, wait.set);
+	shunt_signal_defer_leave();
+	return wait;
+}
+
+void shunt_epwait_resume(const struct shunt_plain_wait *wait)
+{
+	struct shunt_epset *set = wait->set;
+
+	if (!set)
 		return;
-	atomic_fetch_sub(&asleep->set->plain, 1);
-	atomic_fetch_sub(&asleep->set->sleeping, 1);
-	cancelled(asleep);
+	shunt_signal_defer_enter();
+	if (shunt_epset_hold(wait->engine, set, wait->fd)) {
+		plain_begin(wait);
+		shunt_lock_take(&wait->engine->group.lock);
+		if (!shunt_epset_is_plain(set))	/* since the handler began: the wait may not have */
+			shunt_companion_kick(wait->engine, set);
+		shunt_lock_leave(&wait->engine->group.lock);
+	}
+	shunt_signal_defer_leave();
+}
+
+static void plain_cancelled(void *arg)
+{
+	(void)arg;
+	shunt_signal_defer_enter();
+	shunt_epwait_interrupt();
+	shunt_cancel_unwinds();
 }
 
 /*
  * The set has no stream on a link now; one that comes to a link during the wait must wake us. Either it sees us sleep, or
  * we see the companion, or the stream counted: no lock is needed. Other threads leave that kick in place until we are up:
  * they may go with an event of the stream's, and then nobody polls for the next.
+ *
+ * No descriptor of ours would end the wait for a signal that has come just before it. So handlers run here as they
+ * come, and find nothing held: the set is let go of first, and held again when they return. *held: it is.
  */
-static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set,
-		      struct epoll_event *events, int max, const struct timespec *left, const sigset_t *mask)
+static int wait_plain(struct shunt_engine *engine, struct shunt_epset *set, struct epoll_event *events, int max,
+		      const struct timespec *left, const sigset_t *mask, bool *held)
 {
-	struct asleep asleep = { .set = set, .sleep = { .engine = engine, .sleeper.forks = engine->forks } };
+	uint32_t begun = atomic_fetch_add(&set->begun, 1) + 1;
+	int fd = set->fd;
 	volatile int n = 0;
 	bool heard = false;
 
-	atomic_fetch_add(&set->plain, 1);
-	atomic_fetch_add(&set->sleeping, 1);
+	plain_begin(&(struct shunt_plain_wait) { engine, set, fd });
 	shunt_companion_rest(engine, set);
-	pthread_cleanup_push(leave_plain, &asleep);
-	if (shunt_epset_is_plain(set))
-		n = kernel_wait(engine, set, events, max, left, mask, &heard);
-	asleep.over = true;
-	pthread_cleanup_pop(1);
+	pthread_cleanup_push(plain_cancelled, NULL);
+	if (shunt_epset_is_plain(set)) {
+		shunt_signal_defer_leave();
+		n = kernel_call(engine->sys, fd, events, max, left, mask);
+		shunt_signal_defer_enter();
+	}
+	pthread_cleanup_pop(0);
+	*held = plain.set;
+	if (!*held)	/* a handler has closed it */
+		return n;
+	plain_end(set);
+	if (n >= 0)
+		n = kernel_said(set, begun, events, max, n, &heard);
 	/* A stream may have left the kernel's part just before that was looked at, and be in neither then. */
 	if (n >= 0 && (heard || (!n && set->companion >= 0)))
 		n = look_at_streams(engine, set, events, max, n, heard, NULL);
@@ -376,9 +446,12 @@ static void look_cancelled(struct shunt_engine *engine, struct shunt_epset *set)
 	pthread_cleanup_pop(0);
 }
 
-/* One turn of a wait. Events, 0 for none yet, or -errno. `whole`: nothing of the time has gone by yet, and this is all of it. */
-static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struct epoll_event *events,
-		     int max, const struct timespec *whole, uint64_t deadline, const sigset_t *mask)
+/*
+ * One turn of a wait. Events, 0 for none yet, or -errno. `whole`: nothing of the time has gone by yet, and this is all of it.
+ * *held: the set still is.
+ */
+static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struct epoll_event *events, int max,
+		     const struct timespec *whole, uint64_t deadline, const sigset_t *mask, bool *held)
 {
 	struct timespec left;
 	bool stay = false;
@@ -386,7 +459,7 @@ static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struc
 
 	if (shunt_epset_is_plain(set))
 		return wait_plain(engine, set, events, max,
-				  whole ? whole : shunt_deadline_left(engine, deadline, &left), mask);
+				  whole ? whole : shunt_deadline_left(engine, deadline, &left), mask, held);
 	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
 	if (!mask)
 		n = epwait_spin(engine, set, events, max, deadline, &stay);
@@ -403,14 +476,15 @@ static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struc
 static int wait_held(struct shunt_engine *engine, struct shunt_epset *set, struct epoll_event *events, int max,
 		     const struct timespec *timeout, uint64_t deadline, const sigset_t *mask, bool *closed)
 {
-	uint32_t forks = engine->forks;
+	bool held = true;
 	int n = 0;
 
 	*closed = false;
 	do {
-		n = shunt_thread.signalled ? -EINTR : wait_once(engine, set, events, max, timeout, deadline, mask);
+		n = shunt_thread.signalled ? -EINTR :
+					     wait_once(engine, set, events, max, timeout, deadline, mask, &held);
 		timeout = NULL;
-		if (forks != engine->forks)	/* a handler's: who held it was the parent */
+		if (!held)
 			return n;
 		*closed = !n && atomic_load(&set->closed);
 	} while (!n && !*closed && (deadline == SHUNT_NEVER || shunt_now(engine) < deadline));
@@ -418,12 +492,24 @@ static int wait_held(struct shunt_engine *engine, struct shunt_epset *set, struc
 	return n;
 }
 
+static bool never(void *arg)
+{
+	(void)arg;
+	return false;
+}
+
 /* No more events can come, but a waiter goes on until its timeout. */
 static int wait_closed(struct shunt_engine *engine, uint64_t deadline, const sigset_t *mask)
 {
-	struct timespec left;
+	struct pollfd fds[SHUNT_SLEEP_FDS];
+	int n = 0;
 
-	return engine->sys->ppoll(NULL, 0, shunt_deadline_left(engine, deadline, &left), mask) < 0 ? -errno : 0;
+	while (!n && !shunt_thread.signalled && (deadline == SHUNT_NEVER || shunt_now(engine) < deadline)) {
+		struct shunt_sleep sleep = { .engine = engine, .sleeper.apart = true, .ready = never };
+
+		n = shunt_sleep(&sleep, fds, 0, deadline, mask);
+	}
+	return shunt_thread.signalled ? -EINTR : n;
 }
 
 int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *events, int max,

@@ -10,6 +10,15 @@
 struct shunt_engine;
 struct shunt_epset;
 
+struct shunt_plain_wait {	/* of a thread, in a set whose descriptors are all the kernel's */
+	struct shunt_engine *engine;
+	struct shunt_epset *set;	/* NULL: it is in none */
+	int fd;
+};
+
+/* A handler of the program runs in this thread: its wait lets go of everything, and holds it again when that has returned. */
+struct shunt_plain_wait shunt_epwait_interrupt(void);
+void shunt_epwait_resume(const struct shunt_plain_wait *wait);
 /* Readable for a poll on the set itself, after hearing what the companion has to say; takes the group lock. */
 bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set);
 

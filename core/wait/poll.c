@@ -41,7 +41,6 @@ struct polling {
 	bool apart;			/* no completion can change any entry: all is the kernel's, as long as nothing joins a link */
 	nfds_t sets;			/* epoll sets that are asked for */
 	bool counted;			/* among their pollers */
-	uint32_t forks;			/* of the engine, when they were held */
 	bool moved;			/* a stream has gone over to the kernel since the plan */
 	struct pollfd *made;		/* by select(), to be freed when a thread is cancelled */
 	struct pollfd small_kernel[SHUNT_POLL_SMALL + SHUNT_SLEEP_FDS];
@@ -203,7 +202,6 @@ static int ask_kernel(struct polling *p)
 /* Sets that the thread is about to sleep on stay what they are until it has let go. */
 static void hold_sets(struct polling *p)
 {
-	p->forks = p->engine->forks;
 	p->counted = false;
 	for (nfds_t i = 0; p->sets && i < p->count; i++) {
 		struct shunt_file *file = shunt_file(p->engine, p->user[i].fd);
@@ -224,10 +222,9 @@ static void count_among_pollers(struct polling *p, uint32_t by)
 	p->counted = by == 1;
 }
 
-/* Not in a fork's child whose handler has interrupted the sleep: there nobody holds the sets. */
 static void let_go_of_sets(struct polling *p)
 {
-	if (!p->sets || p->forks != p->engine->forks)
+	if (!p->sets)
 		return;
 	shunt_lock_take(&p->engine->group.lock);
 	if (p->counted)

@@ -15,6 +15,7 @@ drive() {
 	marks $pid
 	same "16 threads, long connections" $client "$work/echo" client 7001 16 1 2000
 	same "16 threads, short connections" $client "$work/echo" client 7001 16 100 5
+	same "exceptions thrown out of waits" $client "$work/echo" thrown 7001 500
 	same "asyncio clients" $client python3 "$apps/echo.py" asyncio 7001 20 40
 	left $pid
 	stop $pid

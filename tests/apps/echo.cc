@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // echo server PORT THREADS: sends back what comes, one epoll set for all threads.
 // echo client PORT THREADS CONNECTIONS ROUNDS: threads that connect, send and check, again and again.
+// echo thrown PORT ROUNDS: a handler throws an exception out of each call that waits with a signal mask.
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -13,7 +14,9 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/epoll.h>
+#include <sys/select.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -142,8 +145,63 @@ static void client(int port, int number, int connections, int rounds)
 	}
 }
 
+static void thrower(int sig)
+{
+	throw sig;
+}
+
+// The signal is pending, and only the mask of the call lets it in.
+template <typename Call> static int leaves(Call call)
+{
+	sigset_t usr1;
+	int thrown = 0;
+
+	sigemptyset(&usr1);
+	sigaddset(&usr1, SIGUSR1);
+	pthread_sigmask(SIG_BLOCK, &usr1, nullptr);
+	pthread_kill(pthread_self(), SIGUSR1);
+	try {
+		call();
+	} catch (int sig) {
+		thrown = sig == SIGUSR1;
+	}
+	return thrown;
+}
+
+static int thrown(int port, int rounds)
+{
+	sockaddr_in at = address(port);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), set = epoll_create1(EPOLL_CLOEXEC), n[3] = {};
+	epoll_event event{};
+	sigset_t none;
+
+	sigemptyset(&none);
+	signal(SIGUSR1, thrower);
+	if (connect(fd, reinterpret_cast<sockaddr *>(&at), sizeof(at)))
+		return 1;
+	event.events = EPOLLIN;
+	epoll_ctl(set, EPOLL_CTL_ADD, fd, &event);
+	for (int i = 0; i < rounds; i++) {
+		pollfd one{fd, POLLIN, 0};
+		fd_set readable;
+
+		if (!round_trip(fd, "once more"))
+			return 1;
+		FD_ZERO(&readable);
+		FD_SET(fd, &readable);
+		n[0] += leaves([&] { ppoll(&one, 1, nullptr, &none); });
+		n[1] += leaves([&] { pselect(fd + 1, &readable, nullptr, nullptr, nullptr, &none); });
+		n[2] += leaves([&] { epoll_pwait(set, &event, 1, -1, &none); });
+	}
+	printf("thrown out of ppoll %d, pselect %d, epoll_pwait %d; then %d\n", n[0], n[1], n[2],
+	       round_trip(fd, "at last"));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
+	if (argc == 4 && !strcmp(argv[1], "thrown"))
+		return thrown(atoi(argv[2]), atoi(argv[3]));
 	if (argc == 4 && !strcmp(argv[1], "server"))
 		return server(atoi(argv[2]), atoi(argv[3]));
 	if (argc != 6)

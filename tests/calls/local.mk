@@ -31,6 +31,7 @@ tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/flags.c \
 	tests/calls/cases/halves.c \
 	tests/calls/cases/interrupts.c \
+	tests/calls/cases/jumps.c \
 	tests/calls/cases/jobs.c \
 	tests/calls/cases/lengths.c \
 	tests/calls/cases/locked.c \
