@@ -65,11 +65,11 @@ static ssize_t open_by_send(int fd, const struct msghdr *message, int flags)
 	ssize_t sent = real(sendmsg)(fd, message, flags);
 	int error = errno;
 
-	shunt_file_opened(shunt_process.engine, fd,
-			  sent >= 0	   ? sent :
-			  is_connected(fd) ? 0 :
-					     -error,
-			  message->msg_name, message->msg_namelen);
+	shunt_inside_do(shunt_file_opened(shunt_process.engine, fd,
+					  sent >= 0	   ? sent :
+					  is_connected(fd) ? 0 :
+							     -error,
+					  message->msg_name, message->msg_namelen));
 	errno = error;
 	return sent;
 }

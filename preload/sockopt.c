@@ -95,30 +95,21 @@ static int set_needing_tcp(const struct call *call, struct shunt_stream *stream,
 
 static int set_heard(const struct call *call, struct shunt_stream *stream)
 {
-	int result, saved;
+	int result = ask_kernel(call), saved = errno;
 
-	shunt_signal_defer_enter();
-	result = ask_kernel(call);
-	saved = errno;
 	if (!result)
 		shunt_stream_option_changed(stream, call->level, call->name, call->value);
-	shunt_signal_defer_leave();
 	errno = saved;
 	return result;
 }
 
 static int set_mark(const struct call *call, struct shunt_stream *stream)
 {
-	bool shown;
-	int result, saved;
+	bool shown = shunt_stream_option_begins(stream, call->level, call->name);
+	int result = ask_kernel(call), saved = errno;
 
-	shunt_signal_defer_enter();
-	shown = shunt_stream_option_begins(stream, call->level, call->name);
-	result = ask_kernel(call);
-	saved = errno;
 	if (shown)
 		shunt_stream_option_ends(stream);
-	shunt_signal_defer_leave();
 	errno = saved;
 	return result;
 }
@@ -152,7 +143,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 	file = shunt_lookup(fd);
 	stream = shunt_as_stream(file);
 	if (unlikely(stream))
-		return set_option(&(struct call) { fd, level, name, value, length }, stream);
+		return shunt_inside(set_option(&(struct call) { fd, level, name, value, length }, stream));
 	return real(setsockopt)(shunt_is_own_fd(file) ? -1 : fd, level, name, value, length);
 }
 
