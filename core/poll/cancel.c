@@ -36,7 +36,9 @@ void shunt_cancel_begin(void)
 	if (shunt_thread.moved || shunt_signal_defer.depth)
 		return;	/* one of several messages */
 	shunt_thread.cancels = atomic_load(&cancels.count);	/* all that are counted are pending by now */
+	shunt_signal_defer_enter();	/* AddressSanitizer's takes memory, and a handler has cancellation points */
 	shunt_cancel_leaves();
+	shunt_signal_defer_leave();
 	pthread_testcancel();
 }
 

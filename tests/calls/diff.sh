@@ -162,8 +162,8 @@ all_passes() {
 one_line() {
 	local args kind name
 	read_case "$1" "${SHUNT_FLIP:-0}" || return 0
-	# Its own wrappers die of bad pointers, and of the stack of a thread that was cancelled.
-	[[ $name =~ cancel|unmapped|pointer_(names|poll|connect) ]] && shunt_run=${UNSEEN:-$shunt_run}
+	# Its own wrappers die of bad pointers, and of the stack of a thread that was cancelled or has left.
+	[[ $name =~ cancel|then_gone|unmapped|pointer_(names|poll|connect) ]] && shunt_run=${UNSEEN:-$shunt_run}
 	# By default there is no ring at all: tests/calls/uring.sh.
 	[[ $name =~ uring ]] && export SHUNT_URING=${SHUNT_URING:-tcp}
 	if [ -n "${STABLE:-}" ]; then
