@@ -24,12 +24,12 @@ static void conf_say(const struct shunt_conf_asker *asker, const char *path, uns
 
 /* --- the files --- */
 
-/* A daemon that has changed its user keeps HOME: what this user may not read there says nothing. */
-static bool is_strangers(const char *directory)
+/* A daemon that has changed its user keeps HOME. Its new user may not look there, or the file is none of his. */
+static bool is_strangers(const char *path)
 {
 	struct stat st;
 
-	return stat(directory, &st) || st.st_uid != geteuid();
+	return stat(path, &st) || st.st_uid != geteuid();
 }
 
 static void read_file(struct shunt_conf *conf, const char *directory, const char *name,
@@ -42,7 +42,7 @@ static void read_file(struct shunt_conf *conf, const char *directory, const char
 		return;
 	file->why = NULL;
 	bytes = shunt_conf_file_read(file->path, owner, file->text, &file->why);
-	if (bytes == -EACCES && owner == SHUNT_CONF_USER && is_strangers(directory))
+	if (bytes == -EACCES && owner == SHUNT_CONF_USER && is_strangers(file->path))
 		return;
 	file->bytes = bytes < 0 ? 0 : (size_t)bytes;
 	conf->count += bytes != -ENOENT;
