@@ -263,7 +263,7 @@ static void claim_again(struct shunt_link *link, struct shunt_stream *stream)
 
 /*
  * A peer that distrusts us says nothing, and one of another version cannot. No peer distrusts a process where each could
- * trace the other: there the peer's end of the channel is gone for another reason, such as the end of its process.
+ * trace the other. There its end of the channel is gone for another reason, such as the end of its process.
  */
 static enum shunt_reason why_never_up(const struct shunt_link *link)
 {
