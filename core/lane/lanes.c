@@ -58,7 +58,7 @@ static int partition_of(const struct shunt_link *link)
 	return kind->partition ? kind->partition(link->device, &link->channel.course.path) : 0;
 }
 
-/* What a lane uses of what a device has. mlx4 grants 30 where 16 are asked for. */
+/* A lane uses no more than it has room for. mlx4 grants 30 where 16 are asked for. */
 static uint32_t sges_of(int64_t most)
 {
 	return most < SHUNT_LANE_SGES ? (uint32_t)most : SHUNT_LANE_SGES;

@@ -85,7 +85,7 @@ static struct shunt_sleeper *in_a_set(const struct shunt_group *group,
 }
 
 /*
- * Next leads who sleeps in an epoll set, and is not woken for that: what the leader sleeps on moves to the set, if it is
+ * A thread that sleeps in an epoll set leads next, and is not woken for that. The channel moves to the set, if it is
  * not there already. Nothing is lost. The CQs are still armed, or the last leader has taken their event, and
  * armed them again (rearm() in group.c). An event that it has not taken wakes the next.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kernel ends the socket of a stream whose bytes travel on the link: an administrator has it destroyed (SOCK_DESTROY:
+ * The kernel ends the socket of a stream whose bytes travel on the link. An administrator has it destroyed (SOCK_DESTROY:
  * ss -K, cilium), or a reset comes that the peer's engine knows nothing of. Without Shunt that ends the connection, so
  * it does here.
  *

@@ -719,7 +719,7 @@ static void a_closed_device_leaves_nothing(void **state)
 	assert_int_equal(device->closed_until, 7);
 	device->closed_until = 0;
 	assert_true(is_zero(device, sizeof(*device)));
-	/* What is counted goes on. */
+	/* Counters go on. */
 	assert_true(engine.group.polls && engine.group.completions);
 }
 
