@@ -167,7 +167,7 @@ bool shunt_stream_is_plain(const struct shunt_stream *stream);
 /*
  * Send and receive with the semantics of sendmsg()/recvmsg() without ancillary data. Never raise
  * SIGPIPE (-EPIPE; the boundary raises it). -ERESTART: the call is to begin anew, after the handlers of the program
- * that have been put off; the stream may be the kernel's by then. Supported flags: MSG_DONTWAIT, MSG_NOSIGNAL, MSG_MORE,
+ * that have been put off. The stream may be the kernel's by then. Supported flags: MSG_DONTWAIT, MSG_NOSIGNAL, MSG_MORE,
  * MSG_PEEK, MSG_WAITALL, MSG_TRUNC (TCP: discard), MSG_CMSG_CLOEXEC. Others: retire first.
  */
 ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stream *stream,

@@ -5,8 +5,8 @@
  *
  * Standard error is what descriptor 2 was when the process started. Nothing is written while it is something else,
  * or when it was a socket: bytes there belong to a peer of the program. Only systemd's socket to the journal, known by
- * JOURNAL_STREAM, is written to. A pipe or a file may be another program's, which takes each line for the program's own:
- * it gets messages only if somebody has asked for them. A terminal has a person before it.
+ * JOURNAL_STREAM, is written to. A pipe or a file may be another program's, which takes each line for the program's own.
+ * It gets messages only if somebody has asked for them. A terminal has a person before it.
  */
 #ifndef SHUNT_CORE_BASE_LOG_H
 #define SHUNT_CORE_BASE_LOG_H

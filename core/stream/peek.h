@@ -11,8 +11,8 @@
 
 /*
  * Copies up to to->left bytes from the present ring, of those from stream offset `head` on; or passes them over.
- * `copy`: SHUNT_COPY. How many. After a fault none, and to->bad: as the kernel, which has what was sent together in one
- * buffer and copies that whole or not at all.
+ * `copy`: SHUNT_COPY. How many. After a fault none, and to->bad. The kernel has what was sent together in one
+ * buffer, too, and copies that whole or not at all.
  */
 static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, bool discard,
 				     uint64_t head, const uint64_t *copy)

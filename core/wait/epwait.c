@@ -397,8 +397,8 @@ static void plain_cancelled(void *arg)
 
 /*
  * The set has no stream on a link now; one that comes to a link during the wait must wake us. Either it sees us sleep, or
- * we see the companion, or the stream counted: no lock is needed. Other threads leave that kick in place until we are up:
- * they may go with an event of the stream's, and then nobody polls for the next.
+ * we see the companion, or the stream counted: no lock is needed. Other threads leave that kick in place until we are up.
+ * They may go with an event of the stream's, and then nobody polls for the next.
  *
  * No descriptor of ours would end the wait for a signal that has come just before it. So handlers run here as they
  * come, and find nothing held: the set is let go of first, and held again when they return. *held: it is.

@@ -3,7 +3,7 @@
  * Epoll sets inside others, and sets that a thread polls. The kernel sees a set's streams only by the eventfd in the
  * set's companion. That one is written for a sleeper that has asked for the set, and before a look.
  *
- * No wake-up is lost. A stream becomes ready under group.lock, and so does a set's thread fall asleep: it counts itself
+ * No wake-up is lost. A stream becomes ready under group.lock, and a set's thread falls asleep under it. It counts itself
  * and looks at the sets inside in one hold of the lock. A stream that is ready before is found by that look. The touch
  * of one that is ready later finds the sleeper. group.lock held throughout.
  */
