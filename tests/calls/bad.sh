@@ -28,9 +28,9 @@ refused() {
 	names_it "$work/bad.err" "$1" "$2" && [ $rc = 2 ]
 }
 
-# preloaded VARIABLE VALUE: the library says it and goes on with the default.
+# preloaded VARIABLE VALUE: the library says it, asked to by SHUNT_LOG, and goes on with the default.
 preloaded() {
-	env "$1=$2" "LD_PRELOAD=$library" "$transfer" server -n 0 > "$work/bad.out" 2> "$work/bad.err" &
+	env SHUNT_LOG=warn "$1=$2" "LD_PRELOAD=$library" "$transfer" server -n 0 > "$work/bad.out" 2> "$work/bad.err" &
 	local pid=$!
 	children+=("$pid")
 	while ! grep -q port "$work/bad.out"; do
