@@ -44,7 +44,7 @@ static bool close_young_now(int fd, struct shunt_young *young, int *result)
 
 static int close_young(int fd, struct shunt_young *young)
 {
-	int result;
+	int result = -1;
 
 	shunt_cancellation_point();
 	return shunt_inside(close_young_now(fd, young, &result)) ? result : close(fd);

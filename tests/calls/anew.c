@@ -146,8 +146,9 @@ static int make_listener(void)
 static int pass_on(char **argv)
 {
 	char number[20];
+	int listener = make_listener();
 
-	snprintf(number, sizeof(number), "%d", make_listener());
+	snprintf(number, sizeof(number), "%d", listener);
 	execl("/proc/self/exe", argv[0], argv[1], argv[2], number, (char *)NULL);
 	die("exec");
 }

@@ -267,7 +267,8 @@ static void goodbye(void)
 /* Handlers run in reverse order, so constructors register those that run last. */
 __attribute__((constructor)) static void early(void)
 {
-	at_quick_exit(goodbye);
+	if (at_quick_exit(goodbye))
+		abort();
 }
 
 static void quick_handler(struct end *e)

@@ -425,7 +425,7 @@ static void child_closes(struct end *e)
 		pid_t pid = MUST(e, fork());	\
 						\
 		if (!pid)			\
-			_exit((call) == -1);	\
+			_exit((call) == -1 ? 1 : 0);	\
 		reap(e, pid);			\
 	} while (0)
 
