@@ -51,7 +51,7 @@ plain_server() {
 # Apache and distccd wait so. The client asks whether it may send, so its claim comes before its first byte.
 deferring_server() {
 	how=defer serve ""
-	does=wait use "$shunt_run" && says "$client_pid" "$work/client" "the peer runs without Shunt" && again && leave
+	does="wait" use "$shunt_run" && says "$client_pid" "$work/client" "the peer runs without Shunt" && again && leave
 }
 
 # Of two processes that are let in everywhere, the one that is asked ends before it has answered.
@@ -59,7 +59,7 @@ ends_before_it_answers() {
 	export SHUNT_LOG=debug
 	serve "$shunt_run"
 	kill -STOP "$server_pid"
-	does=wait use "$shunt_run"
+	does="wait" use "$shunt_run"
 	within grep -q "debug: descriptor .*: rendezvous .*: connected" "$work/client" || { kill -KILL "$server_pid"; return 1; }
 	kill -KILL "$server_pid"
 	export SHUNT_LOG=${LEVEL:-info}
