@@ -24,7 +24,7 @@ static void conf_say(const struct shunt_conf_asker *asker, const char *path, uns
 
 /* --- the files --- */
 
-/* A daemon that has changed its user keeps HOME. Its new user may not look there, or the file is none of his. */
+/* A daemon that has changed its user keeps HOME. Its new user may not look there, or does not own the file. */
 static bool is_strangers(const char *path)
 {
 	struct stat st;
