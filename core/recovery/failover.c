@@ -79,7 +79,7 @@ static uint64_t sent_by_link(const struct shunt_stream *stream)
 	const struct shunt_tx *tx = &stream->tx;
 	bool given = shunt_heading_on_link(&tx->heading) || shunt_heading_unpassed(&tx->heading);
 
-	if (!given || atomic_load(&stream->handing.asked) == SHUNT_GIVEN)
+	if (!given || shunt_stream_is_given(stream))
 		return 0;
 	return shunt_heading_on_link(&tx->heading) ? atomic_load(&tx->staged) :
 						     atomic_load(&tx->handback_at);
@@ -178,7 +178,7 @@ static bool wants_again(struct shunt_stream *stream, uint64_t *offset, uint64_t 
 {
 	struct shunt_tx *tx = &stream->tx;
 
-	if (atomic_load(&stream->handing.asked) == SHUNT_GIVEN)
+	if (shunt_stream_is_given(stream))
 		return false;	/* it has been TCP's since then */
 	/* Bytes that the link brought may have been dropped, or the HANDBACK. */
 	if (!shunt_heading_on_link(&tx->heading) && unseen <= 1)

@@ -7,6 +7,7 @@
 #include "core/lane/roster.h"
 #include "core/stream/credit.h"
 #include "core/stream/proof.h"
+#include "core/stream/repeat.h"
 #include "core/stream/reset_unread.h"
 #include "core/stream/settle.h"
 #include "core/stream/traced.h"
@@ -96,6 +97,11 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 
 	if (atomic_load(&rx->proof.state) != SHUNT_PROVEN)
 		return "an upgrade before its proof";
+	if (__builtin_expect(at < atomic_load(&rx->head), 0) && shunt_repeat_overtook(stream, at)) {
+		count_announced(engine, stream);
+		shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
+		return NULL;
+	}
 	if (atomic_load(&rx->boundary) != SHUNT_NEVER || at < atomic_load(&rx->head) ||
 	    at < atomic_load(&rx->tail) || !shunt_intake_try(&rx->intake, SHUNT_INTAKE_OPENS))
 		return "an upgrade out of turn";
@@ -229,8 +235,9 @@ static const char *on_switched(struct shunt_engine *engine, struct shunt_stream 
 
 static bool is_offset(enum shunt_imm type)
 {
-	return type == SHUNT_IMM_CREDIT || type == SHUNT_IMM_UPGRADE || type == SHUNT_IMM_HANDBACK || type == SHUNT_IMM_SWITCHED ||
-	       type == SHUNT_IMM_FIN || type == SHUNT_IMM_RING_FROM;
+	return type == SHUNT_IMM_CREDIT || type == SHUNT_IMM_UPGRADE ||
+	       type == SHUNT_IMM_HANDBACK || type == SHUNT_IMM_SWITCHED || type == SHUNT_IMM_FIN ||
+	       type == SHUNT_IMM_RING_FROM || type == SHUNT_IMM_REPEAT;
 }
 
 static const char *on_control(struct shunt_engine *engine, struct shunt_stream *stream,
@@ -249,6 +256,8 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		return on_handback(engine, stream, value);
 	case SHUNT_IMM_SWITCHED:
 		return on_switched(engine, stream, value);
+	case SHUNT_IMM_REPEAT:
+		return shunt_repeat_heard(stream, value);
 	case SHUNT_IMM_BLOCKED:
 		on_blocked(engine, stream);
 		return NULL;
@@ -287,8 +296,9 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 /* Sent before the peer knew that we read TCP only; it comes again there. */
 static bool about_our_reading(enum shunt_imm type)
 {
-	return type == SHUNT_IMM_DATA || type == SHUNT_IMM_ROUND || type == SHUNT_IMM_UPGRADE || type == SHUNT_IMM_HANDBACK ||
-	       type == SHUNT_IMM_RING_FROM || type == SHUNT_IMM_FIN || type == SHUNT_IMM_BLOCKED;
+	return type == SHUNT_IMM_DATA || type == SHUNT_IMM_ROUND || type == SHUNT_IMM_UPGRADE ||
+	       type == SHUNT_IMM_HANDBACK || type == SHUNT_IMM_RING_FROM || type == SHUNT_IMM_FIN ||
+	       type == SHUNT_IMM_BLOCKED || type == SHUNT_IMM_REPEAT;
 }
 
 /* More of our messages have a receive waiting for them. */

@@ -12,6 +12,11 @@ static bool is_possible(uint32_t word, uint32_t event)
 		return word & SHUNT_INTAKE_OPEN;
 	case SHUNT_INTAKE_PASSES:
 		return word & SHUNT_INTAKE_LINK || !(word & SHUNT_INTAKE_COPIED);
+	case SHUNT_INTAKE_REPEATS:
+		return word & SHUNT_INTAKE_OPEN &&
+		       !(word & (SHUNT_INTAKE_REPEAT | SHUNT_INTAKE_COPIED));
+	case SHUNT_INTAKE_CATCHES_UP:
+		return !(word & SHUNT_INTAKE_LINK);
 	default:
 		return true;
 	}
@@ -33,9 +38,14 @@ uint32_t shunt_intake_after(uint32_t word, uint32_t event)
 	case SHUNT_INTAKE_DIES:
 		return word | SHUNT_INTAKE_FINAL;
 	case SHUNT_INTAKE_RETIRES:
-		return (word & ~(uint32_t)SHUNT_INTAKE_LINK) | SHUNT_INTAKE_COPIED;
+		return (word & ~(uint32_t)(SHUNT_INTAKE_LINK | SHUNT_INTAKE_REPEAT)) |
+		       SHUNT_INTAKE_COPIED;
 	case SHUNT_INTAKE_IS_OVER:
 		return word | SHUNT_INTAKE_COPIED;
+	case SHUNT_INTAKE_REPEATS:
+		return word | SHUNT_INTAKE_REPEAT;
+	case SHUNT_INTAKE_CATCHES_UP:
+		return word & ~(uint32_t)SHUNT_INTAKE_REPEAT;
 	default:
 		return SHUNT_MACHINE_WRONG;
 	}

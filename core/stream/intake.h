@@ -7,8 +7,8 @@
  *	the program's reading   TCP ─── passes what opened it ──▶ ring ─── passes what closed it ──▶ TCP
  *
  * The reader is behind the messages by what it has not read: rx.boundary is where it passes next, rx.second the place
- * after that. All facts are one word, and shunt_intake_turn() is its only writer: OPENS and CLOSES under group.lock,
- * BEGINS while nothing of a link can come, the other events under rx.lock. tests/unit/intake_test.c has the table of
+ * after that. All facts are one word, and shunt_intake_turn() is its only writer: OPENS, CLOSES and
+ * REPEATS under group.lock, BEGINS while nothing of a link can come, the other events under rx.lock. tests/unit/intake_test.c has the table of
  * states and events.
  */
 #ifndef SHUNT_CORE_STREAM_INTAKE_H
@@ -23,6 +23,7 @@ enum shunt_intake_fact {
 	SHUNT_INTAKE_OPEN = 1 << 1,	/* the link may bring more */
 	SHUNT_INTAKE_FINAL = 1 << 2,	/* the link is dead: its bytes end at rx.tail, and TCP has the rest */
 	SHUNT_INTAKE_COPIED = 1 << 3,	/* TCP has all that is not read: what the link still brings is a copy */
+	SHUNT_INTAKE_REPEAT = 1 << 4,	/* the kernel's queue begins with bytes that the link has brought, too (repeat.h) */
 };
 
 enum shunt_intake_event {
@@ -33,6 +34,8 @@ enum shunt_intake_event {
 	SHUNT_INTAKE_DIES,	/* the queue pair is dead */
 	SHUNT_INTAKE_RETIRES,	/* the peer is asked for all that is not read over TCP */
 	SHUNT_INTAKE_IS_OVER,	/* the program has been told that the connection is over */
+	SHUNT_INTAKE_REPEATS,	/* REPEAT has come */
+	SHUNT_INTAKE_CATCHES_UP,	/* the reader is on TCP, and the bytes that it had read are out of the kernel's queue */
 	SHUNT_INTAKE_EVENTS
 };
 
@@ -65,6 +68,11 @@ static inline bool shunt_intake_open(const struct shunt_intake *intake)
 static inline bool shunt_intake_final(const struct shunt_intake *intake)
 {
 	return shunt_intake_is(intake, SHUNT_INTAKE_FINAL);
+}
+
+static inline bool shunt_intake_repeats(const struct shunt_intake *intake)
+{
+	return __builtin_expect(shunt_intake_is(intake, SHUNT_INTAKE_REPEAT), 0);
 }
 
 static inline bool shunt_intake_copied(const struct shunt_intake *intake)

@@ -23,6 +23,7 @@ stream_sources = \
 	core/stream/queued.c core/stream/queued.h \
 	core/stream/ready.c core/stream/ready.h \
 	core/stream/reset_unread.c core/stream/reset_unread.h \
+	core/stream/repeat.c core/stream/repeat.h \
 	core/stream/retire.c core/stream/retire.h \
 	core/stream/rings.c core/stream/rings.h \
 	core/stream/rx.c core/stream/rx.h \

@@ -54,7 +54,7 @@ static bool is_ours_lost(struct shunt_stream *stream)
 	if (!shunt_heading_on_link(&tx->heading) && handed > atomic_load(&tx->handback_at))
 		handed = atomic_load(&tx->handback_at);
 	if ((!shunt_heading_on_link(&tx->heading) && !shunt_heading_unpassed(&tx->heading)) ||
-	    atomic_load(&stream->handing.asked) == SHUNT_GIVEN)
+	    shunt_stream_is_given(stream))
 		return false;
 	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
 		return atomic_load(&stream->lane->retired) < tx->last_wr;

@@ -10,10 +10,13 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
+#include "core/fork/fork_slots.h"
 #include "core/lane/chain.h"
+#include "core/lane/remote_read.h"
 #include "core/lane/send_buffer.h"
 #include "core/poll/cancel.h"
 #include "core/stream/again.h"
+#include "core/stream/loss.h"
 #include "core/stream/proof.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/stream/user_timeout.h"
@@ -193,7 +196,7 @@ void shunt_overflow_changed(struct shunt_stream *stream)
  * It takes a HANDBACK that arrives at once, and no byte that only a completion makes superfluous.
  * After the direction's end the kernel's socket has been shut, and takes no byte. tx.lock held.
  */
-static bool can_leave(struct shunt_stream *stream)
+static bool can_hand_back(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
@@ -203,10 +206,14 @@ static bool can_leave(struct shunt_stream *stream)
 		return false;
 	if (shunt_lane_keeps(stream->lane) || stream->engine->config.soft_model[0])
 		return false;
-	if (shunt_stream_is_released(stream) || shunt_end_has(&stream->end, SHUNT_END_BROKEN) ||
-	    shunt_heading_halted(&tx->heading))
-		return false;
-	return shunt_overflow_is_pending(tx) &&
+	return !shunt_stream_is_released(stream) &&
+	       !shunt_end_has(&stream->end, SHUNT_END_BROKEN) &&
+	       !shunt_heading_halted(&tx->heading);
+}
+
+static bool can_leave(struct shunt_stream *stream)
+{
+	return can_hand_back(stream) && shunt_overflow_is_pending(&stream->tx) &&
 	       atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;
 }
 
@@ -225,29 +232,55 @@ bool shunt_overflow_must_be_heard(struct shunt_stream *stream)
 	return !is_heard(stream) && can_leave(stream);
 }
 
-/* lane.lock and tx.lock held. False: the ring has room, or the HANDBACK could not be posted. */
-static bool hand_back(struct shunt_stream *stream)
+/*
+ * Up to where the reader has read, as far as that is known. Behind an UPGRADE of which the reader has not heard TCP
+ * goes on at the same byte.
+ */
+static uint64_t unread_from(const struct shunt_tx *tx)
+{
+	uint64_t read = atomic_load(&tx->ring.consumed), from = atomic_load(&tx->upgrade_at);
+
+	return read > from ? read : from;
+}
+
+/* The stream's bytes [from, at) as they lie in the peer's ring, and [at, to) from the stage. */
+static bool copy_rest(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t at,
+		      uint64_t to)
+{
+	shunt_assert_held(&stream->tx.lock);
+	shunt_assert_held(&stream->lane->lock);
+	return (from == at || shunt_remote_read_ring(stream, out, from, at)) &&
+	       (at == to || shunt_send_buffer_copy(stream, out + (at - from), at, to));
+}
+
+/*
+ * TCP takes what is not posted, and where the direction `ends` what is unread, too. lane.lock and tx.lock held. False:
+ * there is none, the ring has room for it, or the HANDBACK could not be posted.
+ */
+static bool hand_back(struct shunt_stream *stream, bool ends)
 {
 	struct shunt_lane *lane = stream->lane;
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t at, staged = atomic_load(&tx->staged);
+	uint64_t at, from, staged = atomic_load(&tx->staged);
 	uint8_t *rest;
 
 	shunt_assert_held(&lane->lock);
 	shunt_assert_held(&stream->tx.lock);
 	shunt_lane_serve(lane);
 	at = atomic_load(&tx->posted);
-	if (at == staged || shunt_tx_room(tx, at))
+	from = ends && unread_from(tx) < at ? unread_from(tx) : at;
+	if (from == at && (at == staged || shunt_tx_room(tx, at)))
 		return false;
 	if (atomic_load(&lane->failed) || !shunt_lane_arrived(lane))
 		return false;
-	rest = shunt_again_add(tx, staged - at);
-	if (!rest || !shunt_send_buffer_copy(stream, rest, at, staged))
+	rest = shunt_again_add(tx, staged - from);
+	if (!rest || !copy_rest(stream, rest, from, at, staged))
 		goto fail;
 	atomic_store(&tx->handback_at, at);
 	shunt_heading_turn(&tx->heading, SHUNT_HEADING_ANNOUNCES);	/* before the reader can answer */
 	tx->announced++;
-	if (!shunt_chain_control(lane->chain, stream, SHUNT_IMM_HANDBACK, 0, at) ||
+	if ((from < at && !shunt_chain_control(lane->chain, stream, SHUNT_IMM_REPEAT, 0, from)) ||
+	    !shunt_chain_control(lane->chain, stream, SHUNT_IMM_HANDBACK, 0, at) ||
 	    !shunt_chain_flush(lane->chain)) {
 		shunt_heading_try(&tx->heading, SHUNT_HEADING_WITHDRAWS);	/* but for a liar's answer */
 		tx->announced--;
@@ -265,9 +298,28 @@ fail:
 	return false;
 }
 
-bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
+/*
+ * Writes what TCP has to carry. The rest waits for room, unless the reader has all of it in its ring (`spare`): a reader
+ * that closes would answer what comes late with a reset. False: that rest has been dropped.
+ */
+static bool has_left(struct shunt_stream *stream, int fd, bool spare)
 {
 	struct shunt_engine *engine = stream->engine;
+	bool all;
+
+	shunt_assert_held(&stream->tx.lock);
+	atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
+	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
+	all = shunt_tcp_backlog_write(engine, fd, stream) != -EAGAIN;
+	if (!all && spare)
+		shunt_again_free(&stream->tx);
+	else if (!all)
+		shunt_tcp_backlog_await(engine, stream);
+	return all || !spare;
+}
+
+bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
+{
 	struct shunt_lane *lane = stream->lane;
 	bool back;
 
@@ -275,16 +327,50 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 	if (!can_leave(stream) || !is_heard(stream))
 		return false;
 	shunt_lock_take(&lane->lock);
-	back = hand_back(stream);
+	back = hand_back(stream, false);
 	shunt_lock_leave(&lane->lock);
 	shunt_lane_kick(lane);
-	if (!back)
+	if (back)
+		has_left(stream, fd, false);
+	return back;
+}
+
+/* A RETIRE that is to be answered, or comes later, wants nothing more. */
+static void note_repeated(struct shunt_stream *stream)
+{
+	struct shunt_handing *handing = &stream->handing;
+
+	if (atomic_load(&handing->asked) == SHUNT_ASKED)
+		handing->offset = SHUNT_NEVER;
+	else
+		atomic_store(&handing->asked, SHUNT_REPEATED);
+}
+
+static bool is_all_read(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if (unread_from(tx) < atomic_load(&tx->posted))
+		shunt_loss_look(stream->engine, stream);
+	return unread_from(tx) >= atomic_load(&tx->staged);
+}
+
+bool shunt_overflow_repeat(struct shunt_stream *stream, int fd)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct shunt_lane *lane = stream->lane;
+	bool back;
+
+	shunt_assert_held(&stream->tx.lock);
+	if (!can_hand_back(stream) || is_all_read(stream))
 		return false;
-	atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
-	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
-	if (shunt_tcp_backlog_write(engine, fd, stream) == -EAGAIN)
-		shunt_tcp_backlog_await(engine, stream);
-	return true;
+	shunt_lock_take(&lane->lock);
+	back = hand_back(stream, true);
+	shunt_lock_leave(&lane->lock);
+	shunt_lane_kick(lane);
+	if (back && has_left(stream, fd, atomic_load(&tx->handback_at) == atomic_load(&tx->staged)))
+		note_repeated(stream);
+	return back;
 }
 
 /* --- all streams --- */
@@ -294,21 +380,31 @@ struct look {
 	bool again;	/* there are others, whose time is not over */
 };
 
-static bool is_full(struct shunt_stream *stream, void *unused)
+static bool is_on_link(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
-	return atomic_load(&stream->state) == SHUNT_LINKED && shunt_overflow_is_pending(&stream->tx);
+	return atomic_load(&stream->state) == SHUNT_LINKED &&
+	       shunt_heading_on_link(&stream->tx.heading) && !shunt_fork_slots_held(stream);
+}
+
+/* exit() closes every connection. Where that resets, nothing is repeated. */
+static void leave(struct shunt_stream *stream)
+{
+	shunt_assert_held(&stream->tx.lock);
+	if (shunt_streams_resets(stream->engine, stream, stream->fd) ||
+	    !shunt_overflow_repeat(stream, stream->fd))
+		shunt_overflow_to_tcp(stream, stream->fd);
 }
 
 void shunt_overflow_leave(struct shunt_engine *engine)
 {
-	struct shunt_sweep sweep = { .wants = is_full };
+	struct shunt_sweep sweep = { .wants = is_on_link };
 	struct shunt_stream *stream;
 
 	while ((stream = shunt_streams_next(engine, &sweep)) != NULL) {
 		if (!shunt_lock_try(&stream->tx.lock))
 			continue;
-		shunt_overflow_to_tcp(stream, stream->fd);
+		leave(stream);
 		shunt_lock_leave(&stream->tx.lock);
 	}
 }

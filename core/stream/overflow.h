@@ -76,6 +76,11 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd) SHUNT_REQUIRES(s
  * of its UPGRADE. tx.lock held.
  */
 bool shunt_overflow_must_be_heard(struct shunt_stream *stream);
+/*
+ * The direction is about to end: TCP takes the bytes without room, and those that the reader has not read, too
+ * (repeat.h). False: nothing was done.
+ */
+bool shunt_overflow_repeat(struct shunt_stream *stream, int fd) SHUNT_REQUIRES(stream->tx.lock);
 /* The same for all streams: the process ends. */
 void shunt_overflow_leave(struct shunt_engine *engine);
 /* Finds readers that do not read. */

@@ -8,6 +8,7 @@
 #include "core/stream/offer.h"
 #include "core/stream/peek.h"
 #include "core/stream/proof.h"
+#include "core/stream/repeat.h"
 #include "core/stream/track.h"
 
 /* Up to `limit` bytes of the kernel's queue from the one at `skip` on, which stay there. */
@@ -57,7 +58,8 @@ size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *s
 		turns = true;
 	}
 	if (at == ends && to->left)
-		peek_kernel(engine, fd, to, skip, link ? second - at : SHUNT_NEVER, flags);
+		peek_kernel(engine, fd, to, skip + shunt_repeat_bytes(stream),
+			    link ? second - at : SHUNT_NEVER, flags);
 	return before - to->left;
 }
 
@@ -111,7 +113,7 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	shunt_track_settle(engine, stream);
 	if (!shunt_intake_on_link(&rx->intake) || atomic_load(&rx->boundary) != SHUNT_NEVER)
 		engine->sys->ioctl(fd, FIONREAD, &tcp);
-	bytes = shunt_peek_unread(rx, tcp > 0 ? (uint64_t)tcp : 0);
+	bytes = shunt_peek_unread(rx, shunt_repeat_without(stream, tcp > 0 ? (uint64_t)tcp : 0));
 	shunt_lock_leave(&stream->rx.lock);
 	return bytes > INT_MAX ? INT_MAX : (int)bytes;
 }

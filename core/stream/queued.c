@@ -5,6 +5,7 @@
 #include "core/engine.h"
 #include "core/lane/send_window.h"
 #include "core/stream/peek.h"
+#include "core/stream/repeat.h"
 #include "core/stream/proof.h"
 
 static uint64_t larger(uint64_t a, uint64_t b)
@@ -99,11 +100,11 @@ void shunt_queued_look(struct shunt_stream *stream, struct shunt_queued *queued)
 	if (plain)
 		queued->recvq = ask_kernel(stream, SIOCINQ);
 	else
-		queued->recvq = shunt_peek_unread(rx, !shunt_intake_on_link(&rx->intake) ||
-								      atomic_load(&rx->boundary) !=
-									      SHUNT_NEVER ?
-							      ask_kernel(stream, SIOCINQ) :
-							      0);
+		queued->recvq = shunt_peek_unread(
+			rx, !shunt_intake_on_link(&rx->intake) ||
+					    atomic_load(&rx->boundary) != SHUNT_NEVER ?
+				    shunt_repeat_without(stream, ask_kernel(stream, SIOCINQ)) :
+				    0);
 }
 
 int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)

@@ -7,6 +7,7 @@
 #include "core/stream/eof.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
+#include "core/stream/repeat.h"
 #include "core/stream/user_timeout.h"
 
 static bool link_readable(const struct shunt_rx *rx, uint64_t least)
@@ -19,6 +20,16 @@ static bool link_readable(const struct shunt_rx *rx, uint64_t least)
 	if (__builtin_expect(least > 1, 0) && atomic_load(&rx->boundary) != SHUNT_NEVER)
 		return true;
 	return shunt_intake_on_link(&rx->intake) || atomic_load(&rx->boundary) == head;
+}
+
+/* The link has brought the last byte, and the program has it. The link tells of a reset behind that while it lives. */
+static bool has_read_all(const struct shunt_stream *stream)
+{
+	const struct shunt_rx *rx = &stream->rx;
+	uint64_t fin = shunt_end_at(&stream->end);
+
+	return __builtin_expect(fin != SHUNT_NEVER, 0) && fin == atomic_load(&rx->head) &&
+	       fin == atomic_load(&rx->tail) && !shunt_intake_final(&rx->intake);
 }
 
 /*
@@ -35,6 +46,8 @@ static bool reads_tcp(const struct shunt_stream *stream)
 		return false;
 	if (shunt_proof_is_next(rx) && atomic_load(&rx->proof.fd) >= 0)
 		return false;	/* the service thread waits for that */
+	if (has_read_all(stream))
+		return false;
 	return shunt_intake_on_link(&rx->intake) == turns;
 }
 
@@ -169,10 +182,11 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 		ask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	/*
 	 * The end is known and behind unread bytes of both tracks: the kernel knows whether it has its part of them. Or
-	 * the rest comes over TCP, and perhaps the end with it.
+	 * the rest comes over TCP, and perhaps the end with it. Behind a repeat FIN tells of the end.
 	 */
 	else if ((shunt_end_at(&stream->end) != SHUNT_NEVER && !ended(stream)) ||
 		 (shunt_intake_on_link(&stream->rx.intake) &&
+		  !shunt_intake_repeats(&stream->rx.intake) &&
 		  atomic_load(&stream->rx.boundary) != SHUNT_NEVER))
 		ask |= EPOLLRDHUP;
 	if (sends_tcp(stream) && !atomic_load(&stream->tx.backlog.bytes) &&
@@ -214,6 +228,9 @@ uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)
 		note_hangup(stream);
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return reported;
+	if (!(reported & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) && reported & EPOLLIN &&
+	    shunt_repeat_hides(stream))
+		return reported & ~(uint32_t)(EPOLLIN | EPOLLRDNORM);
 	if (!(reported & (EPOLLERR | EPOLLHUP)) && reported & (EPOLLIN | EPOLLRDHUP) &&
 	    awaits_fin(stream))
 		return reported & ~(uint32_t)(EPOLLIN | EPOLLRDNORM | EPOLLRDHUP);

@@ -20,6 +20,7 @@
 #include "core/stream/loss.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
+#include "core/stream/repeat.h"
 #include "core/stream/ready.h"
 #include "core/stream/slow_stream.h"
 #include "core/stream/tcp_backlog.h"
@@ -110,23 +111,51 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_leave(&stream->rx.lock);
 }
 
+/* Behind an UPGRADE that has not been passed `tail` may be its offset, and the ring has nothing. */
+static bool is_unread_here(const struct shunt_rx *rx)
+{
+	uint64_t from = shunt_intake_on_link(&rx->intake) ? atomic_load(&rx->head) :
+							    atomic_load(&rx->boundary);
+
+	return !shunt_intake_copied(&rx->intake) && from != SHUNT_NEVER &&
+	       atomic_load(&rx->tail) > from;
+}
+
+/* The link has died: the rest is the kernel's, except unread bytes in the ring, and bytes still to be sent again. */
+static bool is_kept_back(struct shunt_stream *stream)
+{
+	return atomic_load(&stream->state) == SHUNT_LINKED &&
+	       (is_unread_here(&stream->rx) || stream->tx.backlog.bytes);
+}
+
+/* Both locks held. */
+static void become_plain(struct shunt_stream *stream)
+{
+	atomic_store(&stream->state, SHUNT_PLAIN);
+	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_RETIRES);
+	shunt_fork_slots_settle(stream);
+}
+
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	bool done = false;
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->state) != SHUNT_LINKED ||
-	    shunt_intake_final(&stream->rx.intake)) {
+	if (atomic_load(&stream->state) != SHUNT_LINKED) {
 		done = true;
+	} else if (shunt_intake_final(&stream->rx.intake)) {
+		done = true;
+		if (!is_kept_back(stream) && !shunt_heading_halted(&stream->tx.heading)) {
+			become_plain(stream);
+			shunt_streams_leave_dead(engine, stream);
+		}
 	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED &&
 		   shunt_stream_knows_more(stream)) {
 		atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
 	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED &&
 		   shunt_ready_flushed(stream)) {
-		atomic_store(&stream->state, SHUNT_PLAIN);
-		shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_RETIRES);
-		shunt_fork_slots_settle(stream);
+		become_plain(stream);
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
 		shunt_service_paces(engine);
 		done = true;
@@ -138,6 +167,35 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 	return done;
 }
 
+void shunt_retire_failed(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->rx.lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
+	    shunt_intake_final(&stream->rx.intake) && is_unread_here(&stream->rx))
+		shunt_streams_reset_tcp(engine, stream->fd);
+	shunt_lock_leave(&stream->rx.lock);
+}
+
+bool shunt_retire_alone(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_handing *handing = &stream->handing;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
+	    (shunt_intake_final(&stream->rx.intake) ||
+	     atomic_load(&handing->retiring) == SHUNT_CANNOT_RETIRE)) {
+		if (shunt_repeat_covers(stream, stream->fd))
+			stop_reading(engine, &stream->rx);
+		if (!is_kept_back(stream))
+			atomic_store(&handing->retiring, SHUNT_RETIRED);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	return atomic_load(&handing->retiring) == SHUNT_RETIRED &&
+	       shunt_retire_complete(engine, stream);
+}
+
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done)
 {
 	if (atomic_load(&stream->handing.retiring) != SHUNT_RETIRING) {
@@ -147,6 +205,8 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_group_poll_fully(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
+	if (done && shunt_intake_repeats(&stream->rx.intake))
+		done = shunt_repeat_drop(stream, stream->fd, true);
 	if (done)
 		stop_reading(engine, &stream->rx);
 	atomic_store(&stream->handing.retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
@@ -200,14 +260,6 @@ void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted)
 	}
 }
 
-/* The link has died: the rest is the kernel's, except unread bytes in the ring, and bytes still to be sent again. */
-static bool is_kept_back(struct shunt_stream *stream)
-{
-	return atomic_load(&stream->state) == SHUNT_LINKED &&
-	       (atomic_load(&stream->rx.tail) > atomic_load(&stream->rx.head) ||
-		stream->tx.backlog.bytes);
-}
-
 static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
@@ -240,10 +292,28 @@ static void await_reader(struct shunt_engine *engine, struct shunt_stream *strea
 		sched_yield();
 }
 
-static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream, enum shunt_reason reason)
+/* The peer is asked, and answers. 0, or -errno. */
+static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	uint64_t deadline = shunt_now(engine) + PATIENCE;
-	int readable = 0;
+
+	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
+		return -EBUSY;
+	while (!shunt_retire_complete(engine, stream)) {
+		if (atomic_load(&stream->handing.retiring) == SHUNT_CANNOT_RETIRE)
+			return -EBUSY;
+		if (shunt_now(engine) >= deadline)
+			return -ETIMEDOUT;
+		shunt_thread_endure();
+		shunt_wait_stream(engine, stream, SHUNT_READY_ANSWERED, deadline);
+	}
+	return is_kept_back(stream) ? -EBUSY : 0;
+}
+
+static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+		  enum shunt_reason reason)
+{
+	int readable = 0, result;
 
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
 		shunt_streams_plain(engine, stream, reason);
@@ -255,20 +325,11 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 		await_reader(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		readable = shunt_stream_inq(engine, fd, stream);
-	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
-		return -EBUSY;
-	while (!shunt_retire_complete(engine, stream)) {
-		if (atomic_load(&stream->handing.retiring) == SHUNT_CANNOT_RETIRE)
-			return -EBUSY;
-		if (shunt_now(engine) >= deadline)
-			return -ETIMEDOUT;
-		shunt_thread_endure();
-		shunt_wait_stream(engine, stream, SHUNT_READY_ANSWERED, deadline);
-	}
+	result = ask(engine, stream, reason);
+	if (result && !shunt_retire_alone(engine, stream))
+		return result;
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)	/* the peer has refused the link meanwhile; take no other */
 		shunt_streams_plain(engine, stream, reason);
-	if (is_kept_back(stream))
-		return -EBUSY;
 	shunt_retire_await_bytes(engine, fd, readable);
 	return 0;
 }
@@ -282,6 +343,10 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 	uint64_t begun = linked ? shunt_slow_begin(engine) : 0;
 	int result = retire(engine, fd, stream, reason);
 
+	if (result == -EBUSY && reason == SHUNT_REASON_PASSED && is_unread_here(&stream->rx))
+		shunt_streams_reset_tcp(engine, fd);	/* its new owner must not take the kernel's end for the stream's */
+	else if (result == -EBUSY && reason == SHUNT_REASON_INHERITED)
+		shunt_retire_failed(engine, stream);
 	shunt_slow_stream(stream, SHUNT_STEP_RETIRE, begun, 0);
 	shunt_cancel_restore(state);
 	return result;
@@ -384,18 +449,32 @@ static void answer(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 }
 
+/* False: the peer has asked before. */
+static bool note_asked(struct shunt_stream *stream, uint64_t offset, uint64_t announced)
+{
+	struct shunt_handing *handing = &stream->handing;
+	uint8_t asked;
+
+	shunt_lock_take(&stream->tx.lock);
+	asked = atomic_load(&handing->asked);
+	if (asked == SHUNT_NOT_ASKED || asked == SHUNT_REPEATED) {
+		handing->offset = asked == SHUNT_REPEATED ? SHUNT_NEVER : offset;
+		handing->announced = announced;
+		atomic_store(&handing->asked, SHUNT_ASKED);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	return asked == SHUNT_NOT_ASKED || asked == SHUNT_REPEATED;
+}
+
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
 			uint64_t announced)
 {
 	struct shunt_service *service = engine->service;
 
-	if (atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED) {
+	if (!note_asked(stream, offset, announced)) {
 		shunt_link_distrust(stream->link, "a second request to hand back");
 		return;
 	}
-	stream->handing.offset = offset;
-	stream->handing.announced = announced;
-	atomic_store(&stream->handing.asked, SHUNT_ASKED);
 	shunt_group_poll_fully(engine);
 	if (may_answer(stream)) {
 		answer(engine, stream);

@@ -23,6 +23,16 @@ struct shunt_task;
 void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
 /* The peer has answered and has everything: the stream becomes the kernel's. True: it is, or the link is over. */
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream);
+/*
+ * Without the peer, which is gone or has ended: the kernel has what is unread, by a repeat (repeat.h), or nothing is. The
+ * stream becomes the kernel's. False: it does not. No lock held.
+ */
+bool shunt_retire_alone(struct shunt_engine *engine, struct shunt_stream *stream);
+/*
+ * Another process is to have the stream all the same. If the peer is gone and unread bytes are here, that process would
+ * take the kernel's end for the stream's: the connection is reset. No lock held.
+ */
+void shunt_retire_failed(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Waits until bytes that were readable before can be read from the kernel, or do not come soon. No lock held. */
 void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted);
 /* The peer wants our direction on TCP, from `offset` again. Service thread. */

@@ -12,6 +12,7 @@
 #include "core/stream/offer.h"
 #include "core/stream/peek.h"
 #include "core/stream/proof.h"
+#include "core/stream/repeat.h"
 #include "core/stream/stream_option.h"
 #include "core/stream/traced.h"
 #include "core/stream/track.h"
@@ -92,6 +93,19 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	return bytes;
 }
 
+/* The kernel's queue has no byte that the program lacks: is there an end, or an error? */
+static ssize_t peek_end(struct shunt_engine *engine, int fd)
+{
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t got = engine->sys->recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT);
+
+	if (got > 0)
+		errno = EAGAIN;
+	return got > 0 ? -1 : got;
+}
+
 static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			   struct shunt_iov *to, int flags)
 {
@@ -110,7 +124,10 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 		for (size_t i = 0; message.msg_iovlen == SHUNT_IOV_BATCH && i < SHUNT_IOV_BATCH; i++)
 			batch += iov[i].iov_len;
 	}
-	got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
+	if (shunt_intake_repeats(&rx->intake) && !shunt_repeat_catch_up(stream, fd))
+		got = peek_end(engine, fd);
+	else
+		got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
 	if (got < 0 && errno == ECONNRESET) {	/* the link tells the same one as well */
 		if (shunt_end_learn(&stream->end, SHUNT_LEARN_KERNEL_RESET, 0) & SHUNT_END_TOLD)
 			return 0;

@@ -40,7 +40,8 @@ void shunt_tx_finish(struct shunt_stream *stream)
 static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool closing)
 {
 	shunt_assert_held(&stream->tx.lock);
-	shunt_overflow_to_tcp(stream, fd);
+	if (!shunt_overflow_repeat(stream, fd))
+		shunt_overflow_to_tcp(stream, fd);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_loss_tell(stream);	/* before the kernel's end: it must not hide that something is missing */
 	if (shunt_deferred_fin_keep(stream, fd, closing))

@@ -86,8 +86,11 @@ enum shunt_parting {
 /* Being handed back for good: asked, and what the peer said. */
 enum shunt_retiring { SHUNT_STAYING, SHUNT_RETIRING, SHUNT_RETIRED, SHUNT_CANNOT_RETIRE };
 
-/* Asked to hand back by the peer; what was answered. */
-enum shunt_asked { SHUNT_NOT_ASKED, SHUNT_ASKED, SHUNT_DECLINED, SHUNT_GIVEN };
+/*
+ * Asked to hand back by the peer; what was answered. REPEATED: not asked yet, and TCP has all that the peer has not
+ * read (repeat.h).
+ */
+enum shunt_asked { SHUNT_NOT_ASKED, SHUNT_ASKED, SHUNT_DECLINED, SHUNT_GIVEN, SHUNT_REPEATED };
 
 /* How far each end has let go of the seat. Bits: the two ends do not wait for each other. */
 enum shunt_release {
@@ -356,8 +359,9 @@ struct shunt_holders {
 /* Being handed back for good: retire.h. */
 struct shunt_handing {
 	_Atomic uint8_t retiring;	/* enum shunt_retiring: as this end asked */
-	_Atomic uint8_t asked;	/* enum shunt_asked: as the peer did; the service thread writes it, and these */
-	uint64_t offset, announced;
+	_Atomic uint8_t asked;	/* enum shunt_asked: as the peer did; REPEATED and the next two under tx.lock */
+	uint64_t offset;	/* from where the peer wants it again; SHUNT_NEVER: TCP has it already */
+	uint64_t announced;
 	struct shunt_stream *next;	/* service.asked */
 	_Atomic int fd;		/* of a process that asked for it; -1 nobody */
 	_Atomic bool wanted;	/* a child of vfork(), which shares this memory, asks for it */
@@ -456,6 +460,12 @@ struct shunt_stream {
 static inline bool shunt_tx_fin_is_due(const struct shunt_tx *tx)
 {
 	return atomic_load(&tx->fin_later.fd) != SHUNT_FIN_NOT_DUE;
+}
+
+/* The kernel has, or gets, all of our direction that the peer has not read. */
+static inline bool shunt_stream_is_given(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->handing.asked) >= SHUNT_GIVEN;
 }
 
 /* The peer has closed it. */

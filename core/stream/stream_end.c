@@ -11,6 +11,7 @@
 #include "core/engine.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/stream/proof.h"
+#include "core/stream/repeat.h"
 #include "core/service.h"
 #include "core/fork/fork_slots.h"
 #include "core/loop/request.h"
@@ -38,6 +39,8 @@ bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stre
 	int unread = 0;
 
 	engine->sys->ioctl(fd, FIONREAD, &unread);
+	if (unread > 0)
+		unread = shunt_repeat_without(stream, (uint64_t)unread) != 0;
 	if (shunt_proof_is_next(&stream->rx) && unread <= SHUNT_NONCE_BYTES)
 		unread = 0;	/* a part of the nonce */
 	return unread || unread_on_link(&stream->rx) ||
@@ -89,11 +92,22 @@ void shunt_streams_let_go(struct shunt_stream *stream)
 	shunt_loop_wake(&stream->engine->loop);
 }
 
+void shunt_streams_leave_dead(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint8_t state = state_of_link(engine, stream);
+
+	shunt_assert_held(&stream->tx.lock);
+	if (state == SHUNT_LINK_BROKEN && shunt_intake_final(&stream->rx.intake))
+		shunt_streams_let_go(stream);	/* it has been told of; else that is still to come, and does this */
+	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
+		shunt_loop_wake(&engine->loop);
+	}
+}
+
 /* Both locks held. */
 static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
-	uint8_t state;
-
 	shunt_assert_held(&stream->rx.lock);
 	shunt_group_poll_fully(engine);
 	shunt_track_settle(engine, stream);
@@ -103,13 +117,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_tx_end(stream, fd);
 	shunt_proof_leave(stream);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
-	state = state_of_link(engine, stream);
-	if (state == SHUNT_LINK_BROKEN && shunt_intake_final(&stream->rx.intake))
-		shunt_streams_let_go(stream);	/* it has been told of; else that is still to come, and does this */
-	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
-		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
-		shunt_loop_wake(&engine->loop);
-	}
+	shunt_streams_leave_dead(engine, stream);
 }
 
 static void add_bytes(struct shunt_bytes *sum, const struct shunt_bytes *more)
@@ -127,6 +135,8 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 
 	if (shunt_fork_slots_held(stream) && atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
+	if (shunt_intake_repeats(&stream->rx.intake))
+		shunt_repeat_await(stream, fd);	/* what the closed socket would answer with a reset */
 	engine->end_hooks->unwatch(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);

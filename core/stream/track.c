@@ -11,6 +11,7 @@
 #include "core/service.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
+#include "core/stream/repeat.h"
 #include "core/stream/rings.h"
 #include "core/stream/wait.h"
 #include "core/trace/probe.h"
@@ -163,9 +164,14 @@ static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stre
 		next = atomic_load(&rx->tail);
 	atomic_store(&rx->boundary, next);
 	shunt_lock_leave(&engine->group.lock);
+	if (shunt_intake_repeats(&rx->intake) && !shunt_intake_on_link(&rx->intake))
+		shunt_repeat_catch_up(stream, stream->fd);	/* unread bytes make the kernel's close() a reset */
 	if (!shunt_intake_final(&rx->intake))
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_SWITCHED);
-	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
+	/* Of the end the program has been told when FIN came. */
+	shunt_group_tell(engine, stream,
+			 shunt_end_at(&stream->end) == head ? SHUNT_READY_TRACK :
+							      EPOLLIN | SHUNT_READY_TRACK);
 }
 
 void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream)

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 11
+#define SHUNT_WIRE_VERSION 12
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -34,6 +34,7 @@ enum shunt_imm {
 	SHUNT_IMM_LANE,		/* lane: receives that have been consumed and posted again, in all */
 	SHUNT_IMM_BLOCKED,	/* the sender waits for credit, however little */
 	SHUNT_IMM_ROUND,	/* as DATA; and before it, without a word, the bytes up to the ring's end were written */
+	SHUNT_IMM_REPEAT,	/* TCP carries the link's bytes from this offset on, too; HANDBACK follows */
 	SHUNT_IMM_TYPES
 };
 

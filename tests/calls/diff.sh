@@ -12,7 +12,7 @@
 #	JOBS=1				how many cases run at once; default 4
 #	TEST_LINK=2000			ms that the traffic before a case may take until it is on the link
 #
-# A difference that the files `known` (and `known.busy`, `known.flip`, `known.verbs`) explain is a TODO of TAP and no
+# A difference that the files `known` (and `known.busy`, `known.flip`, `known.kept`, `known.verbs`) explain is a TODO of TAP and no
 # failure. Each of their lines must match a case and a pass that there are, and say why: the first test.
 # Transcripts of failures stay in $CALLS_OUT (default: a new folder under /tmp, named at the end).
 set -u
@@ -64,13 +64,13 @@ compare() {
 
 # A difference that tests/calls/known explains: prints why. Nobody may hang or die of it.
 known() { # NAME PASS
-	local pattern why device=${SHUNT_DEVICE:-}
+	local pattern why device=${SHUNT_DEVICE:-} kept=${SHUNT_RETAIN:-}${SHUNT_INLINE:-}
 	grep -q '^[-+].*\(died of\|FAILED\)' "$out/$1.$2.diff" && return 1
 	while read -r pattern why; do
 		case $pattern in '' | '#'*) continue ;; esac
 		[[ "$1 $2" =~ ^$pattern$ ]] && echo "$why" && return 0
 	done < <(cat "$known_in/known" "$known_in/known.${SHUNT_POLL:-}" "$known_in/known.${device%%:*}" \
-		"$known_in/known.${SHUNT_FLIP:+flip}" 2> /dev/null)
+		"$known_in/known.${SHUNT_FLIP:+flip}" "$known_in/known.${kept:+kept}" 2> /dev/null)
 	return 1
 }
 

@@ -29,6 +29,7 @@ tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/fds.c \
 	tests/calls/cases/files.c \
 	tests/calls/cases/flags.c \
+	tests/calls/cases/given.c \
 	tests/calls/cases/halves.c \
 	tests/calls/cases/interrupts.c \
 	tests/calls/cases/jumps.c \
@@ -136,7 +137,7 @@ tests_calls_workers_SOURCES = tests/calls/workers.c
 tests_calls_workers_CFLAGS = $(plain_cflags)
 tests_calls_workers_LDFLAGS =
 
-EXTRA_DIST += tests/calls/known tests/calls/known.busy tests/calls/known.flip tests/calls/known.verbs tests/calls/diff.sh tests/calls/transfer.sh \
+EXTRA_DIST += tests/calls/known tests/calls/known.busy tests/calls/known.flip tests/calls/known.kept tests/calls/known.verbs tests/calls/diff.sh tests/calls/transfer.sh \
 	tests/calls/modes.sh tests/calls/mock.sh tests/calls/qos.sh tests/calls/pacing.sh tests/calls/pacing.py tests/calls/reserve.sh tests/calls/reserve.py tests/calls/reconnect.sh tests/calls/plainpeer.sh tests/calls/bad.sh tests/calls/users.sh tests/calls/meeting.sh tests/calls/anew.sh tests/calls/sandbox.sh tests/calls/hardened.sh tests/calls/space.sh tests/calls/reasons.sh tests/calls/reasons.py tests/calls/ends.sh tests/calls/doors.sh tests/calls/liar.py tests/calls/workers.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/tcp_backlog.sh tests/calls/partial.sh tests/calls/wakes.sh tests/calls/closing.sh tests/calls/relatives.sh tests/calls/older.sh tests/calls/uring.sh tests/calls/numbers.sh tests/calls/idle.sh tests/calls/quick_idle.sh tests/calls/hostile.py tests/calls/stranger.py tests/calls/door.py tests/calls/drop.py tests/calls/besiege.py tests/calls/relative.py tests/calls/older.py tests/calls/meet.py tests/calls/wire.py tests/calls/young.sh tests/calls/young.py
 EXTRA_DIST += tests/calls/known_test.sh tests/calls/gen/gen.sh tests/calls/lib.sh tests/calls/where.sh tests/README.md
 quick_tests += tests/calls/diff.sh tests/calls/known_test.sh

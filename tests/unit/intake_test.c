@@ -10,6 +10,7 @@
 #define OPEN SHUNT_INTAKE_OPEN
 #define FINAL SHUNT_INTAKE_FINAL
 #define COPIED SHUNT_INTAKE_COPIED
+#define REPEAT SHUNT_INTAKE_REPEAT
 
 static const struct machine_row rows[] = {
 	{ "a stream that had this memory", LINK | OPEN | FINAL | COPIED, SHUNT_INTAKE_BEGINS, 0 },
@@ -26,6 +27,16 @@ static const struct machine_row rows[] = {
 	{ "nothing is to be passed where TCP has all", COPIED, SHUNT_INTAKE_PASSES, WRONG },
 	{ "the queue pair dies", LINK | OPEN, SHUNT_INTAKE_DIES, LINK | OPEN | FINAL },
 	{ "the peer repeats over TCP what is not read", LINK | OPEN, SHUNT_INTAKE_RETIRES, OPEN | COPIED },
+	{ "REPEAT", LINK | OPEN, SHUNT_INTAKE_REPEATS, LINK | OPEN | REPEAT },
+	{ "REPEAT before the UPGRADE is passed", OPEN, SHUNT_INTAKE_REPEATS, OPEN | REPEAT },
+	{ "REPEAT twice", LINK | OPEN | REPEAT, SHUNT_INTAKE_REPEATS, WRONG },
+	{ "REPEAT behind HANDBACK", LINK, SHUNT_INTAKE_REPEATS, WRONG },
+	{ "REPEAT of what TCP has", OPEN | COPIED, SHUNT_INTAKE_REPEATS, WRONG },
+	{ "HANDBACK behind REPEAT", LINK | OPEN | REPEAT, SHUNT_INTAKE_CLOSES, LINK | REPEAT },
+	{ "the reader passes that HANDBACK", LINK | REPEAT, SHUNT_INTAKE_PASSES, REPEAT },
+	{ "and drops what it has read", REPEAT, SHUNT_INTAKE_CATCHES_UP, 0 },
+	{ "the ring is read before that", LINK | REPEAT, SHUNT_INTAKE_CATCHES_UP, WRONG },
+	{ "the repeat is read in place of the ring", LINK | REPEAT | FINAL, SHUNT_INTAKE_RETIRES, FINAL | COPIED },
 	{ "nothing more is told", LINK | OPEN, SHUNT_INTAKE_IS_OVER, LINK | OPEN | COPIED },
 };
 
@@ -49,7 +60,8 @@ static void death_is_never_undone(uint32_t word)
 static void facts_that_stay(void **state)
 {
 	(void)state;
-	assert_int_equal(states_hold(shunt_intake_after, SHUNT_INTAKE_EVENTS, death_is_never_undone), 16);
+	assert_int_equal(
+		states_hold(shunt_intake_after, SHUNT_INTAKE_EVENTS, death_is_never_undone), 32);
 }
 
 static void a_peer_cannot_close_what_is_not_open(void **state)

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/stream/repeat.h"
+#include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include "core/engine.h"
+
+#define ARRIVING 10000000ull	/* ns without progress that bytes on their way over TCP may take */
+
+static uint64_t *place(const struct shunt_stream *stream)
+{
+	return &stream->control->word[SHUNT_IMM_REPEAT];
+}
+
+/* A child's copy of its parent's stream has no control line. */
+static bool is_due(const struct shunt_stream *stream)
+{
+	return shunt_intake_repeats(&stream->rx.intake) &&
+	       atomic_load(&stream->state) == SHUNT_LINKED;
+}
+
+const char *shunt_repeat_heard(struct shunt_stream *stream, uint64_t at)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t reads_to = shunt_intake_on_link(&rx->intake) ? atomic_load(&rx->head) :
+								atomic_load(&rx->boundary);
+
+	shunt_assert_held(&stream->engine->group.lock);
+	return at > reads_to || !shunt_intake_try(&rx->intake, SHUNT_INTAKE_REPEATS) ?
+		       "a repeat of what has not been sent" :
+		       NULL;
+}
+
+bool shunt_repeat_overtook(struct shunt_stream *stream, uint64_t at)
+{
+	struct shunt_rx *rx = &stream->rx;
+
+	shunt_assert_held(&stream->engine->group.lock);
+	if (at >= atomic_load(&rx->head) || shunt_intake_on_link(&rx->intake) ||
+	    __atomic_load_n(place(stream), __ATOMIC_ACQUIRE) != at)
+		return false;
+	shunt_intake_turn(&rx->intake, SHUNT_INTAKE_RETIRES);
+	return true;
+}
+
+/* Where the reader passes, or has passed, to TCP behind the repeat. */
+static uint64_t turns_at(const struct shunt_rx *rx)
+{
+	uint64_t boundary = atomic_load(&rx->boundary), second = atomic_load(&rx->second);
+
+	if (shunt_intake_on_link(&rx->intake))
+		return boundary == SHUNT_NEVER ? atomic_load(&rx->tail) : boundary;
+	return boundary == SHUNT_NEVER ? atomic_load(&rx->head) : second;
+}
+
+/* The reader is still to pass the UPGRADE before which it reads TCP: there is nothing to drop yet. */
+static bool is_ahead(const struct shunt_rx *rx)
+{
+	return !shunt_intake_on_link(&rx->intake) && atomic_load(&rx->boundary) != SHUNT_NEVER;
+}
+
+uint64_t shunt_repeat_bytes(const struct shunt_stream *stream)
+{
+	const struct shunt_rx *rx = &stream->rx;
+	uint64_t from, to;
+
+	if (!is_due(stream))
+		return 0;
+	from = __atomic_load_n(place(stream), __ATOMIC_RELAXED);
+	to = turns_at(rx);
+	return to == SHUNT_NEVER || from >= to ? 0 : to - from;
+}
+
+/* As many as are there, which an error behind them does not hide. 0: none. */
+static uint64_t drop_some(struct shunt_stream *stream, int fd, uint64_t most)
+{
+	struct iovec iov = { .iov_len = most };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int there = 0;
+	ssize_t got;
+
+	if (stream->engine->sys->ioctl(fd, FIONREAD, &there) || there <= 0)
+		return 0;
+	if (most > (uint64_t)there)
+		iov.iov_len = (size_t)there;
+	got = stream->engine->sys->recvmsg(fd, &message, MSG_TRUNC | MSG_DONTWAIT);
+	return got > 0 ? (uint64_t)got : 0;
+}
+
+/* The kernel has the peer's end, so nothing more comes. */
+static bool is_ended(struct shunt_engine *engine, int fd)
+{
+	struct pollfd end = { .fd = fd, .events = POLLRDHUP };
+	struct timespec now = { 0 };
+
+	return engine->sys->ppoll(&end, 1, &now, NULL) > 0;
+}
+
+bool shunt_repeat_drop(struct shunt_stream *stream, int fd, bool patient)
+{
+	struct shunt_engine *engine = stream->engine;
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t head = atomic_load(&rx->head), from, got, until = 0;
+
+	shunt_assert_held(&stream->rx.lock);
+	if (is_ahead(rx))
+		return true;
+	while ((from = __atomic_load_n(place(stream), __ATOMIC_RELAXED)) < head) {
+		got = drop_some(stream, fd, head - from);
+		rx->proof.aside += got;
+		__atomic_store_n(place(stream), from + got, __ATOMIC_RELAXED);
+		if (got || !until) {
+			until = shunt_now(engine) + ARRIVING;
+			continue;
+		}
+		if (!patient || is_ended(engine, fd) || shunt_now(engine) >= until)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
+void shunt_repeat_await(struct shunt_stream *stream, int fd)
+{
+	struct shunt_engine *engine = stream->engine;
+	struct timespec patience = { .tv_nsec = ARRIVING };
+	bool done = false;
+
+	while (!done && is_due(stream)) {
+		struct pollfd pfd = { .fd = fd, .events = POLLIN };
+
+		shunt_lock_take(&stream->rx.lock);
+		done = !is_due(stream) || shunt_repeat_drop(stream, fd, false);
+		shunt_lock_leave(&stream->rx.lock);
+		done = done || is_ended(engine, fd) ||
+		       engine->sys->ppoll(&pfd, 1, &patience, NULL) <= 0;
+	}
+}
+
+bool shunt_repeat_catch_up(struct shunt_stream *stream, int fd)
+{
+	shunt_assert_held(&stream->rx.lock);
+	if (is_ahead(&stream->rx))
+		return true;
+	if (!shunt_repeat_drop(stream, fd, false))
+		return false;
+	shunt_intake_turn(&stream->rx.intake, SHUNT_INTAKE_CATCHES_UP);
+	return true;
+}
+
+bool shunt_repeat_hides(struct shunt_stream *stream)
+{
+	struct shunt_rx *rx = &stream->rx;
+	int there = 0;
+
+	if (!is_due(stream) || is_ahead(rx) || shunt_intake_on_link(&rx->intake))
+		return false;
+	if (!shunt_lock_try(&rx->lock))
+		return true;	/* a reader is at it */
+	if (is_due(stream) && stream->fd >= 0)
+		shunt_repeat_catch_up(stream, stream->fd);
+	shunt_lock_leave(&rx->lock);
+	return shunt_intake_repeats(&rx->intake) ||
+	       (!stream->engine->sys->ioctl(stream->fd, FIONREAD, &there) && !there);
+}
+
+/* The kernel's queue has `wanted` bytes, or more of them are under way. */
+static bool comes(struct shunt_engine *engine, int fd, uint64_t wanted)
+{
+	uint64_t until = shunt_now(engine) + ARRIVING;
+	bool ended;
+	int there;
+
+	do {
+		ended = is_ended(engine, fd);
+		there = 0;
+		engine->sys->ioctl(fd, FIONREAD, &there);
+		if ((uint64_t)there >= wanted)
+			return true;
+		sched_yield();
+	} while (!ended && shunt_now(engine) < until);
+	return !ended;
+}
+
+bool shunt_repeat_covers(struct shunt_stream *stream, int fd)
+{
+	struct shunt_rx *rx = &stream->rx;
+	uint64_t end = shunt_end_at(&stream->end), head = atomic_load(&rx->head);
+
+	shunt_assert_held(&stream->rx.lock);
+	if (end == SHUNT_NEVER)
+		end = atomic_load(&rx->tail);
+	return shunt_intake_repeats(&rx->intake) && shunt_repeat_drop(stream, fd, true) &&
+	       (end <= head || comes(stream->engine, fd, end - head));
+}
