@@ -239,7 +239,7 @@ static int share(struct shunt_stream *stream, void *arg)
 	(void)arg;
 	if (atomic_load(&stream->state) == SHUNT_FRESH || shunt_fork_slots_counts(stream))
 		return 0;
-	stream->sharing.lost = true;
+	stream->sharing.forked |= SHUNT_FORK_LOST;
 	if (!stream->link && atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN) &&
 	    shunt_streams_note(stream->engine, stream, SHUNT_REASON_FORK))
 		shunt_decision_plain(stream, SHUNT_REASON_FORK);
@@ -325,13 +325,14 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->proven_on = 0;
 	atomic_store(&stream->handing.fd, -1);	/* it was asked of the parent */
 	atomic_store(&stream->handing.wanted, false);
+	atomic_store(&stream->handing.retiring, SHUNT_STAYING);	/* what rests is the parent's */
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 	if (state == SHUNT_CANDIDATE && !shunt_fork_slots_counts(stream))
 		atomic_store(&stream->state, SHUNT_PLAIN);
 	else if (state == SHUNT_LINKED)
 		atomic_store(&stream->state, SHUNT_FOREIGN);
 	stream->holds = 0;
-	stream->sharing.inherited = true;
+	stream->sharing.forked |= SHUNT_FORK_INHERITED;
 	return 0;
 }
 

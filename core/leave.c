@@ -101,7 +101,7 @@ static bool retires(struct shunt_stream *stream, void *unused)
 	if (atomic_load(&stream->state) != SHUNT_LINKED ||
 	    shunt_intake_final(&stream->rx.intake))
 		return false;
-	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING)
+	if (shunt_stream_stays(stream))
 		shunt_retire_begin(engine, stream, SHUNT_REASON_CHANGES);
 	return !shunt_retire_complete(engine, stream) &&
 	       atomic_load(&stream->handing.retiring) != SHUNT_CANNOT_RETIRE;

@@ -138,6 +138,8 @@ struct shunt_service {
 	struct shunt_admin admin;
 	struct shunt_source rights_source;
 	int rights_fd;
+	struct shunt_source kin_source;
+	int kin_fd;	/* where relatives of peers ask (kin_door.h); -1: no peer has forked */
 };
 
 /* A stream may be on the other track: if a limit is in force, the socket is told. Any lock may be held. */

@@ -75,7 +75,7 @@ static void begin(struct shunt_engine *engine, struct shunt_young *young, uint8_
 static void carry_over(struct shunt_stream *stream, const struct shunt_young *young)
 {
 	stream->place = young->place;
-	stream->sharing.lost = young->shared;
+	stream->sharing.forked = young->shared ? SHUNT_FORK_LOST : 0;
 	atomic_store(&stream->uses, young->uses);
 	atomic_store(&stream->usage, young->uses ? SHUNT_USE_BEGUN : SHUNT_USE_NONE);
 	atomic_store(&stream->tx.gather.corked, young->corked);

@@ -4,6 +4,7 @@
 #include "core/fd/own_fds.h"
 #include "core/fork/fork_door.h"
 #include "core/peer/fork_owner.h"
+#include "core/peer/kin_door.h"
 #include <errno.h>
 #include "core/service.h"
 
@@ -15,6 +16,7 @@ int shunt_doors_open(struct shunt_service *service)
 	service->rights_source.ready = shunt_fork_owner_serve;
 	service->statistics_fd = shunt_stats_listen(engine);
 	shunt_admin_open(service);
+	service->kin_fd = -1;
 	service->rights_fd = shunt_fork_door_open(engine);
 	if (service->rights_fd < 0)
 		return service->rights_fd;
@@ -32,5 +34,6 @@ void shunt_doors_close(struct shunt_service *service)
 	shunt_own_fds_close(engine, service->statistics_fd);
 	shunt_admin_close(service);
 	shunt_own_fds_close(engine, service->rights_fd);
+	shunt_kin_door_close(service);
 	service->statistics_fd = service->admin.fd = service->rights_fd = -1;
 }

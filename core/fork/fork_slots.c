@@ -4,11 +4,12 @@
 #include <stdint.h>
 #include <sys/mman.h>
 #include "core/fork/fork_door.h"
+#include "core/fork/fork_rest.h"
 #include "core/fork/fork_slots.h"
 #include "core/service.h"
 
 /*
- * A slot is one word: owner, three marks, how many hold it, generation. Given up, it has the next generation: to
+ * A slot's first word: owner, three marks, how many hold it, generation. Given up, it has the next generation: to
  * whoever still names the old one, the connection is the kernel's. So a slot may be taken back at any time. A process
  * that was killed, and has given up nothing, costs a slot and makes closing slower, no more.
  */
@@ -22,14 +23,14 @@
 #define GENERATION_SHIFT 40
 
 #define WANTED 64
-#define SLOTS (SHUNT_FORK_SLOTS_BYTES / (sizeof(uint64_t) + sizeof(uint16_t)) - WANTED)
+#define SLOTS (SHUNT_FORK_SLOTS_BYTES / (sizeof(struct shunt_fork_slot) + sizeof(uint16_t)) - WANTED)
 
 struct shunt_fork_slots {			/* all of it is seen and written by relatives only */
 	_Atomic uint32_t hint;		/* where a free slot may be */
 	_Atomic uint32_t wanted_count;
 	_Atomic uint32_t wanted[WANTED - 2];	/* what rendezvous point at */
 	struct shunt_fork_family family;
-	_Atomic uint64_t slot[SLOTS];
+	struct shunt_fork_slot slot[SLOTS];
 	_Atomic uint16_t changes[SLOTS];	/* of flags and options, by any holder; never set back */
 };
 
@@ -60,7 +61,7 @@ static bool slot_look(const struct shunt_stream *stream, uint64_t *word)
 {
 	if (!stream->sharing.slot)
 		return false;
-	*word = atomic_load(stream->sharing.slot);
+	*word = atomic_load(&stream->sharing.slot->word);
 	return generation_of(*word) == stream->sharing.generation;
 }
 
@@ -100,16 +101,17 @@ static bool is_orphan(uint64_t word)
 	return owner_of(word) && kill(owner_of(word), 0) && errno == ESRCH;
 }
 
-static bool slot_take(struct shunt_stream *stream, _Atomic uint64_t *slot, uint64_t owner,
+static bool slot_take(struct shunt_stream *stream, struct shunt_fork_slot *slot, uint64_t owner,
 		      bool orphans)
 {
-	uint64_t word = atomic_load(slot), taken;
+	uint64_t word = atomic_load(&slot->word), taken;
 
 	if (holders_of(word) && !(orphans && is_orphan(word)))
 		return false;
 	taken = given_up(word) | HOLDER | owner;
-	if (!atomic_compare_exchange_strong(slot, &word, taken))
+	if (!atomic_compare_exchange_strong(&slot->word, &word, taken))
 		return false;
+	shunt_fork_rest_none(slot);
 	stream->sharing.generation = generation_of(taken);
 	stream->sharing.slot = slot;
 	return true;
@@ -145,7 +147,7 @@ enum shunt_whose shunt_fork_slots_touch(struct shunt_stream *stream)
 		if (word & ON_LINK)
 			return SHUNT_ANOTHERS;
 		if (!owner_of(word) &&
-		    atomic_compare_exchange_strong(stream->sharing.slot, &word, word | pid))
+		    atomic_compare_exchange_strong(&stream->sharing.slot->word, &word, word | pid))
 			return SHUNT_OURS;
 		if (owner_of(word) && owner_of(word) != pid)
 			shunt_fork_slots_settle(stream);	/* two have touched it */
@@ -161,7 +163,8 @@ bool shunt_fork_slots_commit(struct shunt_stream *stream)
 	if (!stream->sharing.slot)
 		return true;
 	while (slot_look(stream, &word) && owner_of(word) == pid)
-		if (atomic_compare_exchange_strong(stream->sharing.slot, &word, word | ON_LINK))
+		if (atomic_compare_exchange_strong(&stream->sharing.slot->word, &word,
+						   word | ON_LINK))
 			return true;
 	return false;
 }
@@ -174,7 +177,8 @@ bool shunt_fork_slots_settle(struct shunt_stream *stream)
 	while (slot_look(stream, &word)) {
 		if (word & ON_LINK && owner_of(word) != pid)
 			return false;
-		if (atomic_compare_exchange_strong(stream->sharing.slot, &word, given_up(word)))
+		if (atomic_compare_exchange_strong(&stream->sharing.slot->word, &word,
+						   given_up(word)))
 			break;
 	}
 	return true;
@@ -190,7 +194,7 @@ void shunt_fork_slots_leave(struct shunt_stream *stream)
 			left = given_up(word);
 		else
 			left = holders_of(word) == HOLDERS_MAX ? word : word - HOLDER;
-		if (atomic_compare_exchange_strong(stream->sharing.slot, &word, left))
+		if (atomic_compare_exchange_strong(&stream->sharing.slot->word, &word, left))
 			break;
 	}
 	stream->sharing.generation = UINT32_MAX;
@@ -200,7 +204,9 @@ bool shunt_fork_slots_held(const struct shunt_stream *stream)
 {
 	uint64_t word;
 
-	return stream->sharing.lost || (slot_look(stream, &word) && holders_of(word) > 1);
+	return stream->sharing.forked & SHUNT_FORK_LOST ||
+	       (slot_look(stream, &word) &&
+		(holders_of(word) > 1 || shunt_fork_rest_is_taken(stream)));
 }
 
 bool shunt_fork_slots_counts(const struct shunt_stream *stream)
@@ -214,7 +220,7 @@ bool shunt_fork_slots_counts(const struct shunt_stream *stream)
 static _Atomic uint16_t *changes_of(const struct shunt_stream *stream)
 {
 	struct shunt_fork_slots *shared = stream->engine->shared;
-	_Atomic uint64_t *slot = stream->sharing.slot;
+	const struct shunt_fork_slot *slot = stream->sharing.slot;
 
 	return slot ? &shared->changes[slot - shared->slot] : NULL;
 }
@@ -233,6 +239,15 @@ uint16_t shunt_fork_slots_changes(const struct shunt_stream *stream)
 	return changes ? atomic_load(changes) : 0;
 }
 
+pid_t shunt_fork_slots_owner(const struct shunt_stream *stream)
+{
+	uint64_t word;
+
+	if (!slot_look(stream, &word) || (word & (ON_LINK | HANDED)) != ON_LINK)
+		return 0;
+	return owner_of(word);
+}
+
 /* --- it is asked for --- */
 
 pid_t shunt_fork_slots_ask(struct shunt_stream *stream, struct shunt_question *asked)
@@ -241,15 +256,15 @@ pid_t shunt_fork_slots_ask(struct shunt_stream *stream, struct shunt_question *a
 
 	*asked = (struct shunt_question) { stream->sharing.slot, stream->sharing.generation };
 	while (slot_look(stream, &word) && word & ON_LINK && !(word & HANDED))
-		if (word & ASKED || atomic_compare_exchange_strong(stream->sharing.slot, &word,
-								   word | ASKED))
+		if (word & ASKED || atomic_compare_exchange_strong(&stream->sharing.slot->word,
+								   &word, word | ASKED))
 			return owner_of(word);
 	return 0;
 }
 
 enum shunt_told shunt_fork_slots_told(const struct shunt_question *asked)
 {
-	uint64_t word = atomic_load(asked->slot);
+	uint64_t word = atomic_load(&asked->slot->word);
 
 	if (generation_of(word) != asked->generation || word & HANDED || !(word & ON_LINK))
 		return SHUNT_TOLD_YES;
@@ -268,8 +283,18 @@ void shunt_fork_slots_tell(struct shunt_stream *stream, bool handed)
 	uint64_t word;
 
 	while (slot_look(stream, &word) && owner_of(word) == stream->engine->pid)
-		if (atomic_compare_exchange_strong(stream->sharing.slot, &word,
+		if (atomic_compare_exchange_strong(&stream->sharing.slot->word, &word,
 						   (word & ~ASKED) | (handed ? HANDED : 0)))
+			break;
+}
+
+void shunt_fork_slots_tell_taken(struct shunt_stream *stream)
+{
+	uint64_t word;
+
+	while (slot_look(stream, &word))
+		if (atomic_compare_exchange_strong(&stream->sharing.slot->word, &word,
+						   (word & ~ASKED) | HANDED))
 			break;
 }
 
@@ -281,7 +306,8 @@ static void add_holder(struct shunt_stream *stream)
 	uint64_t word;
 
 	while (slot_look(stream, &word) && holders_of(word) < HOLDERS_MAX)
-		if (atomic_compare_exchange_strong(stream->sharing.slot, &word, word + HOLDER))
+		if (atomic_compare_exchange_strong(&stream->sharing.slot->word, &word,
+						   word + HOLDER))
 			return;
 }
 
@@ -301,7 +327,7 @@ int shunt_fork_slots_add(struct shunt_stream *stream, void *arg)
 {
 	uint8_t state = atomic_load(&stream->state);
 
-	if (stream->fd < 0 || stream->sharing.lost ||
+	if (stream->fd < 0 || stream->sharing.forked & SHUNT_FORK_LOST ||
 	    (state != SHUNT_CANDIDATE && state != SHUNT_LINKED && state != SHUNT_FOREIGN))
 		return 0;
 	if (state == SHUNT_CANDIDATE && atomic_load(&stream->usage)) {
@@ -312,6 +338,8 @@ int shunt_fork_slots_add(struct shunt_stream *stream, void *arg)
 		return 0;
 	add_holder(stream);
 	atomic_fetch_or(&stream->mode, SHUNT_MODE_SHARED);
+	if (state == SHUNT_LINKED)
+		shunt_fork_rest_begin(stream);
 	/* A thread that uses it now sees the slot, or is seen here. */
 	if (state == SHUNT_CANDIDATE && atomic_load(&stream->usage))
 		shunt_fork_slots_settle(stream);

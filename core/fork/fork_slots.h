@@ -17,6 +17,12 @@ struct shunt_stream;
 
 #define SHUNT_FORK_SLOTS_BYTES (1 << 20)	/* mapped; backed on touch */
 
+/* Of one connection; all of it is seen and written by relatives only. */
+struct shunt_fork_slot {
+	_Atomic uint64_t word;	/* who has it, and how many hold it: fork_slots.c */
+	_Atomic uint64_t use;	/* whether its owner has used it since the last fork: fork_rest.c */
+};
+
 enum shunt_whose { SHUNT_OURS, SHUNT_KERNELS, SHUNT_ANOTHERS };
 
 struct shunt_sharing {
@@ -38,7 +44,9 @@ bool shunt_fork_slots_settle(struct shunt_stream *stream);
 void shunt_fork_slots_leave(struct shunt_stream *stream);
 /* Has it a slot that counts who holds it? */
 bool shunt_fork_slots_counts(const struct shunt_stream *stream);
-/* Does another process hold it, as far as we know? */
+/* The process that has it on a link, and has not handed it over; 0: none, or the slot is not this stream's any more. */
+pid_t shunt_fork_slots_owner(const struct shunt_stream *stream);
+/* Does another process hold it, or has one taken it, as far as we know? */
 bool shunt_fork_slots_held(const struct shunt_stream *stream);
 /* This process has changed flags or options of the socket. How many changes there have been, of 16 bits. */
 uint16_t shunt_fork_slots_change(const struct shunt_stream *stream);
@@ -51,7 +59,7 @@ uint16_t shunt_fork_slots_changes(const struct shunt_stream *stream);
  * (core/stream/handover.c); 0: nobody's link has it.
  */
 struct shunt_question {
-	_Atomic uint64_t *slot;
+	struct shunt_fork_slot *slot;
 	uint32_t generation;
 };
 enum shunt_told { SHUNT_TOLD_NOTHING, SHUNT_TOLD_YES, SHUNT_TOLD_NO };
@@ -62,6 +70,8 @@ enum shunt_told shunt_fork_slots_told(const struct shunt_question *asked);
 /* The owner's side: does somebody ask? And the answer. */
 bool shunt_fork_slots_is_asked(const struct shunt_stream *stream);
 void shunt_fork_slots_tell(struct shunt_stream *stream, bool handed);
+/* It has been: by a relative that has taken it from the owner (fork_rest.h). */
+void shunt_fork_slots_tell_taken(struct shunt_stream *stream);
 /* Without the page a child could not have back what is on a link. Before there is one. */
 bool shunt_fork_slots_prepare(struct shunt_engine *engine);
 /* The makings of the names of relatives' doors; NULL: there is no page. */

@@ -56,6 +56,10 @@ struct shunt_link {
 	uint32_t proving;	/* proofs under way, at the accepting end; service thread */
 	bool peer_retains;
 	bool nonces;		/* that is how a connection is proven to be the claimant's (proof.h) */
+	uint8_t kin[SHUNT_KIN_BYTES];	/* what our relatives show to the peer (core/fork/fork_rest.h); written before a fork */
+	bool kin_told;		/* the peer knows; the same */
+	bool kin_heard;		/* and we know what its relatives show; service thread, as is the next */
+	uint8_t peer_kin[SHUNT_KIN_BYTES];
 	uint8_t hellos[2][SHUNT_SHA256_BYTES];	/* digests of the initiator's and the acceptor's HELLO, for nonces */
 	uint32_t peer_receives;	/* depth of its receive queue */
 	uint64_t hello_by;	/* ns: when it has to have said HELLO, at the accepting end */

@@ -84,7 +84,7 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 		result = -ENOTCONN;	/* the kernel knows how to refuse what still comes */
 	if (shunt_end_has(&stream->end, SHUNT_END_TOLD))
 		result = -ENOTCONN;	/* and has told how it ended, which a link would tell again */
-	if (stream->sharing.lost)
+	if (stream->sharing.forked & SHUNT_FORK_LOST)
 		result = -EBUSY;	/* a fork's child may be using it by now */
 	if (!result && !kernel_agrees(engine, stream))
 		result = -EBUSY;
@@ -113,10 +113,10 @@ void shunt_attach_allow(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_assert_held(&engine->seats_lock);
 	shunt_lock_take(&stream->tx.lock);
 	shunt_proof_say(stream);
-	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
-	    atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED) {
+	if (shunt_stream_stays(stream) && atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED) {
 		atomic_store(&stream->tx.want_link, true);
-		shunt_track_choose(engine, stream);
+		if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING)	/* else its next use chooses */
+			shunt_track_choose(engine, stream);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 }

@@ -7,20 +7,23 @@
 #include "core/stream/proof.h"
 #include "core/stream/retire.h"
 
+#define AGAIN 10000000ull	/* ns until the peer is asked again whether a relative has a stream */
 #define KNOCKS 16		/* that are looked at before others are heard */
 
 /* Not while the peer's nonce is expected: neither owner may find that. */
 static bool waits_for_proof(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
-	       atomic_load(&stream->state) == SHUNT_LINKED &&
+	return shunt_stream_stays(stream) && atomic_load(&stream->state) == SHUNT_LINKED &&
 	       !shunt_intake_final(&stream->rx.intake);
 }
 
 static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)
 {
+	uint8_t retiring;
+
 	shunt_retire_begin(engine, stream, SHUNT_REASON_FORK);
-	if (atomic_load(&stream->handing.retiring) != SHUNT_RETIRING && !waits_for_proof(stream))
+	retiring = atomic_load(&stream->handing.retiring);
+	if (retiring != SHUNT_RETIRING && retiring != SHUNT_TAKEN && !waits_for_proof(stream))
 		shunt_handover_answer(engine, stream);
 }
 
@@ -39,7 +42,7 @@ static int is_waiting(struct shunt_stream *stream, void *arg)
 	struct search *search = arg;
 
 	if (atomic_load(&stream->handing.fd) < 0 ||
-	    atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
+	    !shunt_stream_stays(stream) ||
 	    atomic_load(&stream->rx.proof.state) == SHUNT_EXPECTED)
 		return 0;
 	search->found = stream;
@@ -64,10 +67,31 @@ static void hand_over_proven(struct shunt_engine *engine)
 	} while (true);
 }
 
+static bool is_lost(struct shunt_stream *stream, void *unused)
+{
+	(void)unused;
+	return atomic_load(&stream->handing.retiring) == SHUNT_TAKEN;
+}
+
+/* Streams that relatives have taken while this process was stopped: the program wants them, and the peer is to confirm. */
+static void ask_for_lost(struct shunt_engine *engine, struct shunt_task *task)
+{
+	struct shunt_sweep sweep = { .wants = is_lost };
+	struct shunt_stream *stream;
+
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL) {
+		shunt_retire_ask_again(stream);
+		shunt_task_at(task, shunt_now(engine) + AGAIN);
+	}
+}
+
 void shunt_fork_owner_prove(struct shunt_task *task)
 {
+	struct shunt_engine *engine = shunt_service_of(task, prove)->engine;
+
 	shunt_proof_run(task);
-	hand_over_proven(shunt_service_of(task, prove)->engine);
+	hand_over_proven(engine);
+	ask_for_lost(engine, task);
 }
 
 static bool is_wanted(const struct shunt_stream *stream)

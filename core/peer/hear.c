@@ -15,6 +15,7 @@
 #include "core/peer/claim_grant.h"
 #include "core/peer/claim_refuse.h"
 #include "core/peer/link_end.h"
+#include "core/peer/kin_door.h"
 #include "core/peer/link_make.h"
 #include "core/peer/redirect.h"
 #include "core/peer/remote.h"
@@ -95,6 +96,9 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 		shunt_retire_asked(link->engine, stream, message->retire.offset,
 				   message->retire.announced);
 		break;
+	case SHUNT_MSG_TAKE:
+		shunt_retire_yield(link->engine, stream, &message->take, true);
+		break;
 	case SHUNT_MSG_RETIRED:
 		shunt_retire_answered(link->engine, stream, !message->reason);
 		break;
@@ -151,6 +155,11 @@ void shunt_hear_message(struct shunt_link *link, const struct shunt_message *mes
 	}
 	if (message->type == SHUNT_MSG_TRACE || message->type == SHUNT_MSG_CLOCK) {
 		shunt_tracing_hear(link, message);
+		return;
+	}
+	if (message->type == SHUNT_MSG_KIN) {
+		if (link->channel.kind != SHUNT_CHANNEL_UNIX || !shunt_kin_door_open(link, message))
+			shunt_link_distrust(link, "it has forked for the first time twice");
 		return;
 	}
 	if (message->type == SHUNT_MSG_CLAIM) {

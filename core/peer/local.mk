@@ -25,6 +25,7 @@ peer_sources = \
 	core/peer/listen_bind.c core/peer/listen_bind.h \
 	core/peer/listener_message.c core/peer/listener_message.h \
 	core/peer/fork_owner.c core/peer/fork_owner.h \
+	core/peer/kin_door.c core/peer/kin_door.h \
 	core/peer/listener_owner.c core/peer/listener_owner.h \
 	core/peer/listener_worker.c core/peer/listener_worker.h \
 	core/peer/meeting.c core/peer/meeting.h \

@@ -37,7 +37,7 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	    shunt_fork_slots_held(stream) || stream->parting != SHUNT_PARTING_NONE ||
 	    shunt_end_has(&stream->end, ENDS) || shunt_end_error(&stream->end) ||
 	    shunt_end_at(&stream->end) != SHUNT_NEVER || atomic_load(&stream->release) ||
-	    atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
+	    !shunt_stream_stays(stream) ||
 	    atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED)
 		return NEVER;
 	if (atomic_load(&stream->link->state) != SHUNT_LINK_DEAD ||

@@ -286,7 +286,7 @@ static bool is_kept(struct shunt_stream *stream)
 {
 	return atomic_load(&stream->tx.held) ||
 	       atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED ||
-	       atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
+	       !shunt_stream_stays(stream) ||
 	       atomic_load(&stream->rx.proof.state) == SHUNT_DISPROVEN ||
 	       atomic_load(&stream->tx.proof.show) == SHUNT_WITHDRAWN || !is_up(stream->link);
 }

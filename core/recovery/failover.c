@@ -13,6 +13,7 @@
 #include "core/stream/deferred_fin.h"
 #include "core/stream/loss.h"
 #include "core/stream/proof.h"
+#include "core/stream/retire.h"
 #include "core/stream/track.h"
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
@@ -222,8 +223,7 @@ static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool
 
 static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
-		atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
+	shunt_retire_ends(stream);
 	if (!shunt_zero_copy_fetched(stream))
 		shunt_zero_copy_tell(stream);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);

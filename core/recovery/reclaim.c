@@ -41,7 +41,7 @@ static bool is_quiet(struct shunt_engine *engine, struct shunt_stream *stream, u
 	}
 	return now - rx->ring.quiet_since >= engine->ring_quiet &&
 	       shunt_intake_on_link(&rx->intake) && atomic_load(&rx->boundary) == SHUNT_NEVER &&
-	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING;
+	       shunt_stream_stays(stream);
 }
 
 /* Our ring of the stream. True: to be looked at again. */

@@ -14,9 +14,11 @@
 #include "core/poll/cancel.h"
 #include "core/service.h"
 #include "core/stream/retire.h"
+#include "core/stream/takeover.h"
 #include "core/stream/tuple.h"
 
 #define PATIENCE 6000000000ull	/* ns until an owner that does not answer is given up */
+#define MOMENT 50000000ull	/* ns until an owner that has not answered may be passed by */
 #define AGAIN 1000000		/* ns until the next knock, where the last one has not been heard */
 
 /* --- who touches it --- */
@@ -46,14 +48,14 @@ static int knock_at(struct shunt_engine *engine, pid_t owner, uint32_t number, i
 	return shunt_trust_peer(engine, to, &peer) && (peer.pid == owner || !peer.pid) ? 0 : -EPERM;
 }
 
-/* Until it hangs up, or (none) a while. */
-static void owner_await(struct shunt_engine *engine, int to, uint64_t until)
+/* Until it hangs up, or (none) a while. True: it has. */
+static bool owner_await(struct shunt_engine *engine, int to, uint64_t until)
 {
 	struct pollfd waiting = { .fd = to, .events = POLLIN };
 	uint64_t now = shunt_now(engine), left = to < 0 ? AGAIN : until > now ? until - now : 0;
 	struct timespec patience = { (time_t)(left / 1000000000), (long)(left % 1000000000) };
 
-	engine->sys->ppoll(&waiting, 1, &patience, NULL);
+	return engine->sys->ppoll(&waiting, 1, &patience, NULL) > 0;
 }
 
 /* The owner's answer; `stream` is ours, or shared by a vfork() (then `asked` is NULL). */
@@ -116,6 +118,25 @@ static int door_knock(struct shunt_engine *engine, pid_t owner, bool foreign, in
 }
 
 /*
+ * The owner has heard of the question. It may be stopped: then the stream is had without it, where nothing of it is in
+ * its memory alone.
+ */
+static void owner_pass_by(struct shunt_engine *engine, int to, const struct shunt_question *asked,
+			  struct shunt_stream *stream, uint64_t until)
+{
+	uint64_t now = shunt_now(engine);
+
+	while (now < until &&
+	       !owner_await(engine, to, until - now < MOMENT ? until : now + MOMENT)) {
+		if (asked && owner_told(asked, stream) == SHUNT_TOLD_NOTHING)
+			shunt_takeover_try(engine, stream);
+		if (owner_told(asked, stream) != SHUNT_TOLD_NOTHING)
+			return;
+		now = shunt_now(engine);
+	}
+}
+
+/*
  * It is marked. 0; -EBUSY: it cannot be had; -EAGAIN: there is no answer; or there is nobody to
  * ask. No lock held.
  */
@@ -130,7 +151,7 @@ static int owner_ask(struct shunt_engine *engine, pid_t owner, const struct shun
 	       shunt_now(engine) < until) {
 		result = door_knock(engine, owner, !asked, &to);
 		if (!result) {
-			owner_await(engine, to, until);
+			owner_pass_by(engine, to, asked, stream, until);
 			close_own(engine, to, !asked);
 		} else if (result != -EAGAIN) {
 			return result;

@@ -25,6 +25,7 @@ stream_sources = \
 	core/stream/reset_unread.c core/stream/reset_unread.h \
 	core/stream/repeat.c core/stream/repeat.h \
 	core/stream/retire.c core/stream/retire.h \
+	core/stream/takeover.c core/stream/takeover.h \
 	core/stream/rings.c core/stream/rings.h \
 	core/stream/rx.c core/stream/rx.h \
 	core/stream/settle.c core/stream/settle.h \

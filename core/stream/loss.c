@@ -8,6 +8,7 @@
 #include "core/stream/credit.h"
 #include "core/stream/loss.h"
 #include "core/stream/proof.h"
+#include "core/stream/retire.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
 
@@ -143,8 +144,7 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 		if (!shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 		    (is_ours_lost(stream) || (proven && is_theirs_lost(stream))))
 			shunt_loss_end(engine, stream, stream->link->lost);
-		if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
-			atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
+		shunt_retire_ends(stream);
 		if (shunt_intake_on_link(&rx->intake))
 			atomic_store(&rx->boundary, atomic_load(&rx->tail));
 		if (shunt_heading_on_link(&tx->heading) && !shunt_heading_halted(&tx->heading))

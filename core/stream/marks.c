@@ -51,7 +51,7 @@ static bool show(struct shunt_stream *stream, uint8_t bits, bool first)
 	bool are_set = atomic_load(&marks->own) != SHUNT_MARKS_NONE;
 	uint8_t own;
 
-	if (stream->fd < 0 || stream->sharing.lost || are_set == first ||
+	if (stream->fd < 0 || stream->sharing.forked & SHUNT_FORK_LOST || are_set == first ||
 	    atomic_load(&stream->state) != SHUNT_CANDIDATE)
 		return false;
 	if (first) {

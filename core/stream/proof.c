@@ -151,7 +151,7 @@ static bool can_take_out(struct shunt_stream *stream)
 			      SHUNT_END_SHUT_READ | SHUNT_END_RESET | SHUNT_END_TCP_OVER) &&
 	       !shunt_intake_final(&rx->intake) &&
 	       !shunt_intake_copied(&rx->intake) &&
-	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
+	       shunt_stream_stays(stream) &&
 	       stream->parting != SHUNT_DISSOLVED;
 }
 
@@ -357,7 +357,7 @@ static bool can_write(struct shunt_stream *stream)
 	       !tx->backlog.bytes && !shunt_heading_halted(&tx->heading) &&
 	       !shunt_intake_final(&stream->rx.intake) &&
 	       !shunt_stream_is_released(stream) && stream->parting != SHUNT_DISSOLVED &&
-	       atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
+	       shunt_stream_stays(stream) &&
 	       atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;
 }
 

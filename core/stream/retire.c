@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "core/fd/thread.h"
 #include "core/stream/handover.h"
+#include "core/fork/fork_rest.h"
 #include "core/fork/fork_slots.h"
 #include "core/leave.h"
 #include "core/poll/cancel.h"
@@ -87,6 +88,59 @@ static void stop_sending_heard(struct shunt_engine *engine, struct shunt_stream 
 		shunt_track_announce(engine, stream, SHUNT_TCP);
 }
 
+/* A relative has it: the service thread asks the peer whether it knows, until it does. */
+static void lose(struct shunt_stream *stream)
+{
+	struct shunt_service *service = stream->engine->service;
+
+	atomic_store(&stream->handing.retiring, SHUNT_TAKEN);
+	if (service)
+		shunt_loop_post(&stream->engine->loop, &service->tasks.prove);
+}
+
+bool shunt_retire_holds(struct shunt_stream *stream)
+{
+	switch (atomic_load(&stream->handing.retiring)) {
+	case SHUNT_RESTING:
+		if (shunt_fork_rest_end(stream))
+			return false;
+		lose(stream);
+		return true;
+	case SHUNT_TAKEN:
+	case SHUNT_RETIRING:
+		return true;
+	default:
+		return false;
+	}
+}
+
+struct shunt_stand shunt_retire_stand(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+
+	return (struct shunt_stand) {
+		.offset = atomic_load(&stream->rx.head),
+		.announced = atomic_load(&tx->announced),
+		.sent = shunt_heading_on_link(&tx->heading) ? tx->offset : SHUNT_NEVER,
+	};
+}
+
+void shunt_retire_ask_again(struct shunt_stream *stream)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_TAKE };
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED &&
+	    atomic_load(&stream->handing.retiring) == SHUNT_TAKEN) {
+		message.stream = stream->peer_id;
+		message.take = shunt_retire_stand(stream);
+		shunt_link_send(stream->link, &message, NULL, 0);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+}
+
 void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_RETIRE };
@@ -95,7 +149,7 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
-	    atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED &&
+	    atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED && !shunt_retire_holds(stream) &&
 	    atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
 	    !shunt_intake_final(&stream->rx.intake)) {
 		atomic_store(&stream->handing.retiring, SHUNT_RETIRING);
@@ -134,6 +188,16 @@ static void become_plain(struct shunt_stream *stream)
 	atomic_store(&stream->state, SHUNT_PLAIN);
 	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_RETIRES);
 	shunt_fork_slots_settle(stream);
+}
+
+void shunt_retire_ends(struct shunt_stream *stream)
+{
+	uint8_t retiring = atomic_load(&stream->handing.retiring);
+
+	if (retiring == SHUNT_RESTING || retiring == SHUNT_TAKEN)
+		shunt_fork_rest_revoke(stream);
+	if (retiring == SHUNT_TAKEN || retiring == SHUNT_RETIRING)
+		atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
 }
 
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -196,21 +260,45 @@ bool shunt_retire_alone(struct shunt_engine *engine, struct shunt_stream *stream
 	       shunt_retire_complete(engine, stream);
 }
 
+/* The peer takes the bytes behind the last one on the link from TCP. Both locks held. */
+static void stop_sending_taken(struct shunt_stream *stream)
+{
+	stream->tx.quick = false;
+	atomic_store(&stream->tx.want_link, false);
+	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_LEAVES);
+}
+
+/* A relative has taken the stream, as far as we know. Any lock. */
+static bool is_taken(const struct shunt_stream *stream)
+{
+	uint8_t retiring = atomic_load(&stream->handing.retiring);
+
+	return retiring == SHUNT_TAKEN ||
+	       (retiring == SHUNT_RESTING && shunt_fork_rest_is_taken(stream));
+}
+
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done)
 {
-	if (atomic_load(&stream->handing.retiring) != SHUNT_RETIRING) {
+	bool taken = is_taken(stream);
+
+	if (!taken && atomic_load(&stream->handing.retiring) != SHUNT_RETIRING) {
 		shunt_link_distrust(stream->link, "a RETIRED without a RETIRE");
 		return;
 	}
 	shunt_group_poll_fully(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	if (done && shunt_intake_repeats(&stream->rx.intake))
+	if (done && !taken && shunt_intake_repeats(&stream->rx.intake))
 		done = shunt_repeat_drop(stream, stream->fd, true);
 	if (done)
 		stop_reading(engine, &stream->rx);
+	if (taken && done)
+		stop_sending_taken(stream);
+	else if (taken)
+		shunt_fork_rest_revoke(stream);
 	atomic_store(&stream->handing.retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
-	stop_sending_heard(engine, stream);
+	if (!taken)
+		stop_sending_heard(engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* from here on the kernel tells of it, whatever becomes of the rest */
 	shunt_lock_leave(&stream->rx.lock);
@@ -436,6 +524,10 @@ static void answer(struct shunt_engine *engine, struct shunt_stream *stream)
 		return;
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
+	/* The peer had not heard of a relative of ours before it asked, and does not listen to one any more. */
+	if (atomic_load(&stream->handing.retiring) == SHUNT_RESTING ||
+	    atomic_load(&stream->handing.retiring) == SHUNT_TAKEN)
+		shunt_fork_rest_revoke(stream);
 	result = give_back(engine, stream, stream->handing.offset);
 	message.reason = result != 0;
 	if (!result)
@@ -483,6 +575,86 @@ void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_streams_hold(stream);
 	stream->handing.next = service->asked;
 	service->asked = stream;
+}
+
+/*
+ * All that the peer has sent is here, it has announced no more, and neither end is retiring: what the relative says of its
+ * end is what this end knows. Both locks held.
+ */
+static bool stands(struct shunt_engine *engine, struct shunt_stream *stream,
+		   const struct shunt_stand *stand)
+{
+	struct shunt_rx *rx = &stream->rx;
+	bool on_link = stand->sent != SHUNT_NEVER, as_told;
+
+	if (atomic_load(&stream->state) != SHUNT_LINKED || is_moot(stream) ||
+	    shunt_retire_holds(stream) || atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
+	    atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED ||
+	    atomic_load(&rx->proof.state) != SHUNT_PROVEN)
+		return false;
+	shunt_lock_take(&engine->group.lock);
+	as_told = atomic_load(&rx->announced) == stand->announced &&
+		  shunt_intake_open(&rx->intake) == on_link &&
+		  (!on_link || (atomic_load(&rx->tail) == stand->sent &&
+				atomic_load(&rx->second) == SHUNT_NEVER));
+	shunt_lock_leave(&engine->group.lock);
+	return as_told;
+}
+
+/* As if HANDBACK had come. Both locks held. */
+static void close_direction(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+{
+	shunt_assert_held(&stream->rx.lock);
+	shunt_lock_take(&engine->group.lock);
+	shunt_intake_turn(&stream->rx.intake, SHUNT_INTAKE_CLOSES);
+	if (atomic_load(&stream->rx.boundary) == SHUNT_NEVER)
+		atomic_store(&stream->rx.boundary, at);
+	else
+		atomic_store(&stream->rx.second, at);	/* behind an upgrade that has not been passed */
+	shunt_lock_leave(&engine->group.lock);
+	shunt_track_settle(engine, stream);
+}
+
+/* A relative that has no answer waits for the owner, which has what cannot be sent again. Both locks held. */
+static enum shunt_told yield(struct shunt_engine *engine, struct shunt_stream *stream,
+			     const struct shunt_stand *stand, bool to_owner)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
+
+	if (!stands(engine, stream, stand))
+		return SHUNT_TOLD_NOTHING;
+	message.reason = give_back(engine, stream, stand->offset) != 0;
+	if (message.reason && !to_owner)
+		return SHUNT_TOLD_NOTHING;
+	atomic_store(&stream->handing.asked, message.reason ? SHUNT_DECLINED : SHUNT_GIVEN_AWAY);
+	if (!message.reason && stand->sent != SHUNT_NEVER)
+		close_direction(engine, stream, stand->sent);
+	shunt_link_send(stream->link, &message, NULL, 0);
+	return message.reason ? SHUNT_TOLD_NO : SHUNT_TOLD_YES;
+}
+
+enum shunt_told shunt_retire_yield(struct shunt_engine *engine, struct shunt_stream *stream,
+				   const struct shunt_stand *stand, bool to_owner)
+{
+	enum shunt_told told;
+
+	switch (atomic_load(&stream->handing.asked)) {
+	case SHUNT_GIVEN_AWAY:
+		return SHUNT_TOLD_YES;
+	case SHUNT_NOT_ASKED:
+		break;
+	default:
+		return SHUNT_TOLD_NOTHING;
+	}
+	shunt_group_poll_fully(engine);
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	told = yield(engine, stream, stand, to_owner);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (told != SHUNT_TOLD_NOTHING)
+		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	return told;
 }
 
 bool shunt_retire_waits(struct shunt_service *service)

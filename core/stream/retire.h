@@ -13,12 +13,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include "core/base/reason.h"
+#include "core/fork/fork_slots.h"
+#include "shunt/wire.h"
 
 struct shunt_engine;
 struct shunt_service;
 struct shunt_stream;
 struct shunt_task;
 
+/*
+ * The program is about to use the stream, which may be at rest since a fork (core/fork/fork_rest.h). True: not now,
+ * because it is being handed back, or a relative has taken it. rx.lock or tx.lock held.
+ */
+bool shunt_retire_holds(struct shunt_stream *stream);
+/* Where a stream at rest stands. */
+struct shunt_stand shunt_retire_stand(const struct shunt_stream *stream);
+/* A relative has taken it: the peer is to confirm that, if the relative has not told it. Service thread. */
+void shunt_retire_ask_again(struct shunt_stream *stream);
+/* No answer will come: the link is over. */
+void shunt_retire_ends(struct shunt_stream *stream);
 /* Begins it; the peer answers RETIRED. Any thread. */
 void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
 /* The peer has answered and has everything: the stream becomes the kernel's. True: it is, or the link is over. */
@@ -38,6 +51,13 @@ void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted);
 /* The peer wants our direction on TCP, from `offset` again. Service thread. */
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
 			uint64_t announced);
+/*
+ * A relative of the peer's process has taken the peer's end, which stands there: both directions are TCP's from now on. The
+ * peer is told, too. NOTHING: not yet, or never; the relative asks again. `to_owner`: the peer itself asks, and is told
+ * also if it cannot be done. Service thread.
+ */
+enum shunt_told shunt_retire_yield(struct shunt_engine *engine, struct shunt_stream *stream,
+				   const struct shunt_stand *stand, bool to_owner);
 /* Answers what can be answered by now; is there more? Service thread. */
 void shunt_retire_run(struct shunt_task *task);
 bool shunt_retire_waits(struct shunt_service *service);

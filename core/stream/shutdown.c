@@ -9,6 +9,7 @@
 #include "core/stream/offer.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
+#include "core/stream/retire.h"
 #include "core/stream/tcp_backlog.h"
 
 void shunt_tx_say_end(struct shunt_stream *stream)
@@ -93,6 +94,16 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		return -ENOMEM;
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
+	while (atomic_load(&stream->state) == SHUNT_LINKED &&
+	       atomic_load(&stream->handing.retiring) <= SHUNT_TAKEN &&
+	       shunt_retire_holds(stream)) {	/* a fork's child has it */
+		shunt_lock_leave(&stream->tx.lock);
+		shunt_lock_leave(&stream->rx.lock);
+		if (shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK))
+			return -ENOMEM;
+		shunt_lock_take(&stream->rx.lock);
+		shunt_lock_take(&stream->tx.lock);
+	}
 	linked = atomic_load(&stream->state) == SHUNT_LINKED;
 	if (linked && shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && stream->lane->retains &&
 	    shunt_end_at(&stream->end) != SHUNT_NEVER) {

@@ -31,6 +31,7 @@ struct shunt_engine;
 struct shunt_cuts;
 struct shunt_zero_copy;
 struct shunt_pacing;
+struct shunt_fork_slot;
 struct shunt_pendings;
 struct shunt_rendezvous;
 
@@ -83,14 +84,37 @@ enum shunt_parting {
 	SHUNT_DISSOLVED,	/* by connect(AF_UNSPEC) */
 };
 
-/* Being handed back for good: asked, and what the peer said. */
-enum shunt_retiring { SHUNT_STAYING, SHUNT_RETIRING, SHUNT_RETIRED, SHUNT_CANNOT_RETIRE };
+/*
+ * Being handed back for good: asked, and what the peer said. RESTING: not used since a fork, so a relative may take it
+ * (core/fork/fork_rest.h). TAKEN: one has, and the peer has not confirmed that yet.
+ */
+enum shunt_retiring {
+	SHUNT_STAYING,
+	SHUNT_RESTING,
+	SHUNT_TAKEN,
+	SHUNT_RETIRING,
+	SHUNT_RETIRED,
+	SHUNT_CANNOT_RETIRE
+};
 
 /*
- * Asked to hand back by the peer; what was answered. REPEATED: not asked yet, and TCP has all that the peer has not
- * read (repeat.h).
+ * Asked to hand back by the peer, or by a relative that has taken its end (GIVEN_AWAY); what was answered. REPEATED: not
+ * asked yet, and TCP has all that the peer has not read (repeat.h).
  */
-enum shunt_asked { SHUNT_NOT_ASKED, SHUNT_ASKED, SHUNT_DECLINED, SHUNT_GIVEN, SHUNT_REPEATED };
+enum shunt_asked {
+	SHUNT_NOT_ASKED,
+	SHUNT_ASKED,
+	SHUNT_DECLINED,
+	SHUNT_GIVEN,
+	SHUNT_GIVEN_AWAY,
+	SHUNT_REPEATED,
+};
+
+/* How forks have left it. Bits. */
+enum shunt_forked {
+	SHUNT_FORK_LOST = 1 << 0,	/* there is a second owner, and there was no slot to count them */
+	SHUNT_FORK_INHERITED = 1 << 1,	/* this process is not the first */
+};
 
 /* How far each end has let go of the seat. Bits: the two ends do not wait for each other. */
 enum shunt_release {
@@ -350,10 +374,10 @@ struct shunt_queue {
 
 /* Other processes that hold it, since a fork: fork_slots.h. */
 struct shunt_holders {
-	bool lost;		/* a fork has made a second owner, and there was no slot to count them */
-	bool inherited;		/* this process is not the first */
-	_Atomic uint64_t *_Atomic slot;	/* what its holders know of each other; NULL: nobody else holds it */
+	uint8_t forked;		/* enum shunt_forked */
+	struct shunt_fork_slot *_Atomic slot;	/* what its holders know of each other; NULL: nobody else holds it */
 	uint32_t generation;	/* of the slot; UINT32_MAX: this process is not counted there any more */
+	uint64_t rest;		/* the slot's count of uses when it came to rest before the last fork; 0: it did not */
 };
 
 /* Being handed back for good: retire.h. */
@@ -462,12 +486,6 @@ static inline bool shunt_tx_fin_is_due(const struct shunt_tx *tx)
 	return atomic_load(&tx->fin_later.fd) != SHUNT_FIN_NOT_DUE;
 }
 
-/* The kernel has, or gets, all of our direction that the peer has not read. */
-static inline bool shunt_stream_is_given(const struct shunt_stream *stream)
-{
-	return atomic_load(&stream->handing.asked) >= SHUNT_GIVEN;
-}
-
 /* The peer has closed it. */
 static inline bool shunt_stream_is_released(const struct shunt_stream *stream)
 {
@@ -486,6 +504,18 @@ static inline bool shunt_stream_looks_released(const struct shunt_stream *stream
 static inline bool shunt_stream_is_agreed(const struct shunt_stream *stream)
 {
 	return atomic_load(&stream->claim.state) == SHUNT_CLAIM_AGREED;
+}
+
+/* It is not being handed back for good. */
+static inline bool shunt_stream_stays(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->handing.retiring) <= SHUNT_RESTING;
+}
+
+/* The peer, or a relative of it, has been given our direction back, or TCP has it from us: for good. */
+static inline bool shunt_stream_is_given(const struct shunt_stream *stream)
+{
+	return atomic_load(&stream->handing.asked) >= SHUNT_GIVEN;
 }
 
 /* It is being used, or about to be: who must know does not yet (core/stream/offer.h). */

@@ -13,6 +13,7 @@
 #include "core/stream/again.h"
 #include "core/stream/decision.h"
 #include "core/stream/overflow.h"
+#include "core/stream/retire.h"
 #include "core/stream/traced.h"
 #include "core/stream/user_timeout.h"
 
@@ -141,12 +142,12 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->holds = 0;
 	set(&stream->handing.fd, -1);
 	set(&stream->handing.wanted, false);
-	stream->sharing.lost = false;
+	stream->sharing.forked = 0;
 	set(&stream->sharing.slot, NULL);
 	set(&stream->uses, 0);
 	set(&stream->lasting, SHUNT_LASTING_UNKNOWN);
 	memset(stream->dialled, 0, sizeof(stream->dialled));
-	stream->sharing.inherited = false;
+	stream->sharing.rest = 0;
 	stream->parting = SHUNT_PARTING_NONE;
 	stream->tx.backlog.fd = -1;
 	stream->tx.backlog.lingers = false;
@@ -245,10 +246,10 @@ void shunt_streams_unhold(struct shunt_stream *stream)
  */
 static void answer_nobody(struct shunt_stream *stream)
 {
-	uint8_t retiring = SHUNT_RETIRING;
+	uint8_t retiring = atomic_load(&stream->handing.retiring);
 
-	if (atomic_compare_exchange_strong(&stream->handing.retiring, &retiring,
-					   SHUNT_CANNOT_RETIRE))
+	shunt_retire_ends(stream);
+	if (retiring == SHUNT_RETIRING || retiring == SHUNT_TAKEN)
 		shunt_group_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
 	shunt_handover_answer(stream->engine, stream);
 }

@@ -166,7 +166,9 @@ static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stre
 	shunt_lock_leave(&engine->group.lock);
 	if (shunt_intake_repeats(&rx->intake) && !shunt_intake_on_link(&rx->intake))
 		shunt_repeat_catch_up(stream, stream->fd);	/* unread bytes make the kernel's close() a reset */
-	if (!shunt_intake_final(&rx->intake))
+	/* Of the place where a relative has taken the peer's end the peer has announced nothing. */
+	if (!shunt_intake_final(&rx->intake) &&
+	    atomic_load(&stream->handing.asked) != SHUNT_GIVEN_AWAY)
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_SWITCHED);
 	/* Of the end the program has been told when FIN came. */
 	shunt_group_tell(engine, stream,

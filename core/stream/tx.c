@@ -301,7 +301,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		/* The peer may want what the link carried sent again first. */
 		if (__builtin_expect(shunt_heading_halted(&tx->heading), 0))
 			return wait_for_peer(stream);
-		if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
+		if (shunt_retire_holds(stream))
 			return -EAGAIN;
 		shunt_track_choose(engine, stream);
 		if (tx->flip_at != SHUNT_NEVER && bytes > tx->flip_at - tx->offset &&

@@ -354,7 +354,7 @@ static bool kernel_forgets(struct shunt_engine *engine, const struct shunt_strea
 {
 	bool alone;
 
-	if (stream->sharing.inherited)
+	if (stream->sharing.forked & SHUNT_FORK_INHERITED)
 		return true;
 	shunt_lock_take(&engine->streams_lock);
 	alone = !stream->holds && !shunt_tuple_is_known(&stream->tuple) &&

@@ -123,6 +123,8 @@ enum shunt_message_type {
 	SHUNT_MSG_QOS_ASK,	/* by the acceptor: write reports until this period ends */
 	SHUNT_MSG_TRACE,	/* please offer rings for records of sends; or: here they are */
 	SHUNT_MSG_CLOCK,	/* between hosts: what is your time? or: the answer */
+	SHUNT_MSG_KIN,		/* within one host: I have forked; my relatives show `kin` at your door (struct shunt_take) */
+	SHUNT_MSG_TAKE,		/* a relative of mine has the stream, and `take` is where it was: TCP for ever; RETIRED is the answer */
 };
 
 /* Why an acceptor refuses; a value that the claimant does not know means what the first one means. */
@@ -269,6 +271,30 @@ struct shunt_clock_word {	/* ns of CLOCK_MONOTONIC */
 
 #define SHUNT_TICKET_BYTES 16
 
+#define SHUNT_KIN_BYTES 16
+
+/* Where the end of a stream stands that a relative takes over: as it was at the fork, and has been since. */
+struct shunt_stand {
+	uint64_t offset;	/* its reader: the link's bytes from here on come again over TCP */
+	uint64_t announced;	/* UPGRADEs and HANDBACKs of its sender */
+	uint64_t sent;		/* behind its last byte on the link: TCP has the rest; all ones: its direction is on TCP already */
+};
+
+/* To the door of the link's other process, in one datagram; the answer is a struct shunt_yielded. */
+struct shunt_take {
+	uint32_t magic;
+	uint32_t version;
+	uint32_t owner;		/* process id of the process whose link it is */
+	uint32_t stream;	/* the receiver's number */
+	uint8_t kin[SHUNT_KIN_BYTES];	/* as KIN of that process has it */
+	struct shunt_stand stand;
+};
+
+struct shunt_yielded {
+	uint32_t magic;
+	uint32_t done;		/* 1: the stream is TCP's */
+};
+
 struct shunt_onward {	/* where a claim is to be made; between hosts with the way in, else with 0 */
 	struct shunt_identity process;
 	uint8_t ticket[SHUNT_TICKET_BYTES];	/* good once, at that process's gate */
@@ -277,7 +303,7 @@ struct shunt_onward {	/* where a claim is to be made; between hosts with the way
 
 struct shunt_message {
 	uint32_t type;
-	uint32_t stream;	/* the receiver's number; 0 in KNOCK, HELLO, CLAIM, ASK, QOS…, TRACE, CLOCK */
+	uint32_t stream;	/* the receiver's number; 0 in KNOCK, HELLO, CLAIM, ASK, QOS…, TRACE, CLOCK, KIN */
 	union {
 		struct shunt_hello hello;
 		struct shunt_knock knock;
@@ -324,6 +350,8 @@ struct shunt_message {
 		struct shunt_qos_grant period;
 		struct shunt_trace_rings rings;
 		struct shunt_clock_word clock;
+		uint8_t kin[SHUNT_KIN_BYTES];	/* chance */
+		struct shunt_stand take;
 	};
 };
 

@@ -51,7 +51,7 @@ tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/receive.c \
 	tests/calls/cases/reset.c \
 	tests/calls/cases/select.c \
-	tests/calls/cases/share.c \
+	tests/calls/cases/share.c tests/calls/cases/stopped.c \
 	tests/calls/cases/shared.c \
 	tests/calls/cases/shut.c \
 	tests/calls/cases/signals.c \

@@ -323,12 +323,27 @@ static void make_trace(struct shunt_link *link, struct shunt_message *message)
 							      fuzz_below(in, 4) };
 }
 
+/* Where a relative of the hostile process says that its end stands: as the victim knows it, or not. */
+static struct shunt_stand some_stand(struct shunt_stream *stream)
+{
+	struct shunt_stand stand = { .offset = some_value(stream), .announced = fuzz_byte(in) };
+
+	if (stream && fuzz_below(in, 4))
+		stand.announced = stream_switches_heard(stream);
+	if (stream && fuzz_below(in, 2))
+		stand.sent = atomic_load(&stream->rx.tail);
+	else
+		stand.sent = fuzz_below(in, 2) ? SHUNT_NEVER : some_value(stream);
+	return stand;
+}
+
 static void inject_message(struct shunt_link *link)
 {
 	struct fuzz_conn *conn = some_conn();
 	struct shunt_stream *stream = some_stream(), *own = fuzz_world_stream(conn, FUZZ_HOSTILE);
-	uint32_t type = (uint32_t)fuzz_below(in, 18);	/* but those of possession.h */
-	struct shunt_message message = { .type = type < 15 ? type : SHUNT_MSG_NONCE + (type - 15), .stream = some_id(stream) };
+	static const uint32_t late[] = { SHUNT_MSG_NONCE, SHUNT_MSG_NONCE + 1, SHUNT_MSG_NONCE + 2, SHUNT_MSG_KIN, SHUNT_MSG_TAKE };
+	uint32_t type = (uint32_t)fuzz_below(in, 20);	/* but those of possession.h */
+	struct shunt_message message = { .type = type < 15 ? type : late[type - 15], .stream = some_id(stream) };
 	char space[CMSG_SPACE(4 * sizeof(int))] = { 0 };
 	struct iovec iov = { &message, sizeof(message) };
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -368,6 +383,13 @@ static void inject_message(struct shunt_link *link)
 		break;
 	case SHUNT_MSG_NONCE:
 		message.nonce.offset = some_value(stream);
+		break;
+	case SHUNT_MSG_KIN:
+		message.stream = !fuzz_below(in, 8);
+		fuzz_take(in, message.kin, fuzz_below(in, 2) * sizeof(message.kin));
+		break;
+	case SHUNT_MSG_TAKE:
+		message.take = some_stand(stream);
 		break;
 	case SHUNT_MSG_RESUME:
 		message.resume.offset = some_value(stream);
