@@ -29,6 +29,7 @@
 #include "core/stream/decision.h"
 #include "core/stream/delivered.h"
 #include "core/stream/inbound.h"
+#include "core/stream/kernel_tcp.h"
 #include "core/stream/marks.h"
 #include "core/stream/overflow.h"
 #include "core/stream/settle.h"

@@ -409,3 +409,17 @@ void stream_set_proof(struct shunt_stream *stream, enum shunt_proof proof)
 {
 	atomic_store(&stream->rx.proof.state, proof);
 }
+
+void stream_set_idle(struct shunt_stream *stream)
+{
+	atomic_store(&stream->tx.staged, 0);
+	atomic_store(&stream->tx.fin_later.fd, SHUNT_FIN_NOT_DUE);
+	atomic_store(&stream->tx.proof.show, SHUNT_SHOWN);
+	atomic_store(&stream->rx.proof.state, SHUNT_PROVEN);
+	atomic_store(&stream->end.fin, SHUNT_NEVER);
+}
+
+void stream_set_staged(struct shunt_stream *stream, uint64_t bytes)
+{
+	atomic_store(&stream->tx.staged, bytes);
+}

@@ -51,6 +51,10 @@ bool stream_handback_is_posted(const struct shunt_stream *stream);
 /* SHUNT_HELD_... of mock.h: what keeps the sender on TCP. */
 uint8_t stream_held(const struct shunt_stream *stream);
 
+/* Nothing of the stream is under way: both directions are proven, open and empty. */
+void stream_set_idle(struct shunt_stream *stream);
+/* The program has sent so many bytes, of which none is posted. */
+void stream_set_staged(struct shunt_stream *stream, uint64_t bytes);
 /* The next send shall be on that track. */
 void stream_want_link(struct shunt_stream *stream, bool on);
 /* The same, and the direction changes tracks now if it can. Takes the sender's lock. */

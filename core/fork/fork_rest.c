@@ -6,6 +6,7 @@
 #include <sys/random.h>
 #include "core/engine.h"
 #include "core/fork/fork_slots.h"
+#include "core/service.h"
 
 /*
  * The word: who has taken it, a mark for that, a count. The count is odd while the stream is in use and even while it
@@ -61,7 +62,8 @@ static bool is_whole(struct shunt_stream *stream)
 	       !atomic_load(&stream->release) && !atomic_load(&stream->end.word) &&
 	       atomic_load(&stream->end.fin) == SHUNT_NEVER &&
 	       atomic_load(&rx->proof.state) == SHUNT_PROVEN &&
-	       !shunt_intake_is(&rx->intake, SHUNT_INTAKE_FINAL | SHUNT_INTAKE_COPIED | SHUNT_INTAKE_REPEAT) &&
+	       !shunt_intake_is(&rx->intake,
+				SHUNT_INTAKE_FINAL | SHUNT_INTAKE_COPIED | SHUNT_INTAKE_REPEAT) &&
 	       stream->parting == SHUNT_PARTING_NONE && !stream->refusing && has_sent_all(stream);
 }
 
@@ -146,6 +148,42 @@ bool shunt_fork_rest_is_taken(const struct shunt_stream *stream)
 	const struct shunt_fork_slot *slot = stream->sharing.slot;
 
 	return slot && atomic_load(&((struct shunt_fork_slot *)slot)->use) & TAKEN;
+}
+
+/* A relative has it: the service thread asks the peer whether it knows, until it does. */
+static void lose(struct shunt_stream *stream)
+{
+	struct shunt_service *service = stream->engine->service;
+
+	atomic_store(&stream->handing.retiring, SHUNT_TAKEN);
+	if (service)
+		shunt_loop_post(&stream->engine->loop, &service->tasks.prove);
+}
+
+bool shunt_fork_rest_holds(struct shunt_stream *stream)
+{
+	switch (atomic_load(&stream->handing.retiring)) {
+	case SHUNT_RESTING:
+		if (shunt_fork_rest_end(stream))
+			return false;
+		lose(stream);
+		return true;
+	case SHUNT_TAKEN:
+	case SHUNT_RETIRING:
+		return true;
+	default:
+		return false;
+	}
+}
+
+void shunt_fork_rest_over(struct shunt_stream *stream)
+{
+	uint8_t retiring = atomic_load(&stream->handing.retiring);
+
+	if (retiring == SHUNT_RESTING || retiring == SHUNT_TAKEN)
+		shunt_fork_rest_revoke(stream);
+	if (retiring == SHUNT_TAKEN || retiring == SHUNT_RETIRING)
+		atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
 }
 
 /* --- a relative --- */

@@ -21,7 +21,14 @@ struct shunt_stream;
 
 /* Before a fork, of a linked stream with a slot. streams_lock and group.lock held. */
 void shunt_fork_rest_begin(struct shunt_stream *stream);
-/* The owner is about to use it: rx.lock or tx.lock held. False: a relative has taken it. */
+/*
+ * The program is about to use the stream. True: not now, because it is being handed back, or a relative has taken it.
+ * rx.lock or tx.lock held.
+ */
+bool shunt_fork_rest_holds(struct shunt_stream *stream);
+/* No answer will come: the link is over. */
+void shunt_fork_rest_over(struct shunt_stream *stream);
+/* The owner is about to use it. False: a relative has taken it. rx.lock or tx.lock held. */
 bool shunt_fork_rest_end(struct shunt_stream *stream);
 /* The peer will not let a relative have it any more: it is the owner's, also if one has tried. The same. */
 void shunt_fork_rest_revoke(struct shunt_stream *stream);

@@ -3,7 +3,6 @@
 #include "core/fork/fork_slots.h"
 #include "core/loop/deaf.h"
 #include "core/service.h"
-#include "core/stream/handover.h"
 #include "core/stream/proof.h"
 #include "core/stream/retire.h"
 
@@ -24,7 +23,7 @@ static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_retire_begin(engine, stream, SHUNT_REASON_FORK);
 	retiring = atomic_load(&stream->handing.retiring);
 	if (retiring != SHUNT_RETIRING && retiring != SHUNT_TAKEN && !waits_for_proof(stream))
-		shunt_handover_answer(engine, stream);
+		shunt_retire_tell_relative(engine, stream);
 }
 
 void shunt_fork_owner_asked(struct shunt_engine *engine, struct shunt_stream *stream, int fd)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/link_end.h"
-#include "core/stream/handover.h"
+#include "core/stream/retire.h"
 #include "core/peer/links.h"
 #include "core/qos/throttle.h"
 #include "core/recovery/failover.h"
@@ -45,7 +45,7 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lock_leave(&stream->rx.lock);
 	if (!shunt_zero_copy_fetched(stream))
 		shunt_zero_copy_tell(stream);
-	shunt_handover_answer(engine, stream);
+	shunt_retire_tell_relative(engine, stream);
 	state = atomic_load(&stream->state);
 	if ((state == SHUNT_CLOSED || state == SHUNT_PLAIN) && !atomic_load(&stream->tx.pin))
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);

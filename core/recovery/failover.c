@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/fork/fork_rest.h"
 #include "core/recovery/failover.h"
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/fd/thread.h"
-#include "core/stream/handover.h"
 #include "core/lane/lanes.h"
 #include "core/lane/zero_copy.h"
 #include "core/leave.h"
@@ -13,6 +13,7 @@
 #include "core/stream/deferred_fin.h"
 #include "core/stream/loss.h"
 #include "core/stream/proof.h"
+#include "core/stream/release.h"
 #include "core/stream/retire.h"
 #include "core/stream/track.h"
 #include "core/stream/user_timeout.h"
@@ -223,13 +224,13 @@ static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool
 
 static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	shunt_retire_ends(stream);
+	shunt_fork_rest_over(stream);
 	if (!shunt_zero_copy_fetched(stream))
 		shunt_zero_copy_tell(stream);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);
-	shunt_handover_answer(engine, stream);
+	shunt_retire_tell_relative(engine, stream);
 }
 
 /* The peer has not kept what the link has not brought. */

@@ -27,3 +27,31 @@ const char *shunt_credit_heard(struct shunt_engine *engine, struct shunt_stream 
 		shunt_group_notify(engine, stream, EPOLLOUT);
 	return NULL;
 }
+
+bool shunt_credit_word(struct shunt_stream *stream, uint32_t word, uint64_t *value)
+{
+	struct shunt_lane *lane = stream->lane;
+	const struct shunt_device_kind *kind = lane->link->device->kind;
+	uint64_t at = word * sizeof(*value) + stream->peer_id * sizeof(struct shunt_control);
+	const uint64_t *seen = NULL;
+
+	if (kind->peek)
+		seen = kind->peek(lane->qp, lane->peer_controls + at, lane->rkey, sizeof(*seen));
+	if (seen)
+		*value = __atomic_load_n(seen, __ATOMIC_ACQUIRE);
+	return seen != NULL;
+}
+
+void shunt_credit_look(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	const char *wrong;
+	uint64_t read;
+
+	if (!shunt_credit_word(stream, SHUNT_CONTROL_READ, &read))
+		return;
+	shunt_lock_take(&engine->group.lock);
+	wrong = shunt_credit_heard(engine, stream, read);
+	shunt_lock_leave(&engine->group.lock);
+	if (wrong)
+		shunt_link_distrust(stream->link, wrong);
+}

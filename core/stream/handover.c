@@ -13,7 +13,6 @@
 #include "core/loop/endpoint.h"
 #include "core/poll/cancel.h"
 #include "core/service.h"
-#include "core/stream/retire.h"
 #include "core/stream/takeover.h"
 #include "core/stream/tuple.h"
 
@@ -233,9 +232,6 @@ void shunt_handover_answer(struct shunt_engine *engine, struct shunt_stream *str
 
 	if (fd < 0)
 		return;
-	if (atomic_load(&stream->handing.retiring) != SHUNT_RETIRED &&
-	    !shunt_retire_alone(engine, stream))
-		shunt_retire_failed(engine, stream);
 	shunt_fork_slots_tell(stream, atomic_load(&stream->handing.retiring) == SHUNT_RETIRED);
 	atomic_store(&stream->handing.wanted, false);
 	shunt_porter_dismiss(engine, fd);

@@ -3,8 +3,12 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <linux/tcp.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include "core/engine.h"
+#include "core/stream/proof.h"
+#include "core/stream/repeat.h"
+#include "core/stream/tcp_backlog.h"
 
 /* tcpi_state; <netinet/tcp.h> has the names, but an older struct tcp_info. */
 enum { TIME_WAIT = 6, CLOSE, CLOSE_WAIT, LAST_ACK, CLOSING = 11 };
@@ -51,4 +55,36 @@ void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd)
 
 	engine->sys->connect(fd, &none, sizeof(none));
 	errno = saved;
+}
+
+/* Data nobody read makes close() a reset (RFC 2525 2.17); the kernel does not see the ring's. */
+static bool unread_on_link(const struct shunt_rx *rx)
+{
+	return atomic_load(&rx->tail) > atomic_load(&rx->head) &&
+	       (shunt_intake_on_link(&rx->intake) || atomic_load(&rx->boundary) != SHUNT_NEVER);
+}
+
+/* SO_LINGER with a time of zero: close() resets. */
+static bool lingers_zero(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	struct linger linger = { 0, 0 };
+	socklen_t length = sizeof(linger);
+
+	if (!shunt_tcp_backlog_linger(stream, &linger))
+		engine->sys->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length);
+	return linger.l_onoff && !linger.l_linger;
+}
+
+bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	int unread = 0;
+
+	engine->sys->ioctl(fd, FIONREAD, &unread);
+	if (unread > 0)
+		unread = shunt_repeat_without(stream, (uint64_t)unread) != 0;
+	if (shunt_proof_is_next(&stream->rx) && unread <= SHUNT_NONCE_BYTES)
+		unread = 0;	/* a part of the nonce */
+	return unread || unread_on_link(&stream->rx) ||
+	       shunt_end_has(&stream->end, SHUNT_END_OWES_RESET) ||
+	       lingers_zero(engine, stream, fd);
 }

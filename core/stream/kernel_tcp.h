@@ -20,5 +20,7 @@ bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd,
 				const struct shunt_stream *stream);
 /* Ends the TCP connection as a reset does. */
 void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd);
+/* close() of it would be a reset: something is unread, or SO_LINGER says so. tx.lock held. */
+bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 
 #endif

@@ -4,41 +4,13 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
+#include "core/fork/fork_rest.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/credit.h"
 #include "core/stream/loss.h"
 #include "core/stream/proof.h"
-#include "core/stream/retire.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
-
-/* A word that the peer has written in its line of the stream. False: it cannot be seen. */
-static bool peers_word(struct shunt_stream *stream, uint32_t word, uint64_t *value)
-{
-	struct shunt_lane *lane = stream->lane;
-	const struct shunt_device_kind *kind = lane->link->device->kind;
-	const uint64_t *seen = !kind->peek ? NULL :
-			       kind->peek(lane->qp, lane->peer_controls + word * 8 +
-					  stream->peer_id * sizeof(struct shunt_control), lane->rkey, sizeof(*seen));
-
-	if (seen)
-		*value = __atomic_load_n(seen, __ATOMIC_ACQUIRE);
-	return seen != NULL;
-}
-
-void shunt_loss_look(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	const char *wrong;
-	uint64_t read;
-
-	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
-		return;
-	shunt_lock_take(&engine->group.lock);
-	wrong = shunt_credit_heard(engine, stream, read);
-	shunt_lock_leave(&engine->group.lock);
-	if (wrong)
-		shunt_link_distrust(stream->link, wrong);
-}
 
 /*
  * Bytes that the program has sent and the dead peer's has not read: the kernel would reset. Where we do not see how
@@ -57,7 +29,7 @@ static bool is_ours_lost(struct shunt_stream *stream)
 	if ((!shunt_heading_on_link(&tx->heading) && !shunt_heading_unpassed(&tx->heading)) ||
 	    shunt_stream_is_given(stream))
 		return false;
-	if (!peers_word(stream, SHUNT_CONTROL_READ, &read))
+	if (!shunt_credit_word(stream, SHUNT_CONTROL_READ, &read))
 		return atomic_load(&stream->lane->retired) < tx->last_wr;
 	return handed > atomic_load(&tx->upgrade_at) && read < handed;
 }
@@ -81,7 +53,7 @@ static bool is_theirs_lost(struct shunt_stream *stream)
 	if (atomic_load(&stream->link->distrusted) &&
 	    atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
 		return true;	/* which of the two tracks has what is unread is not known */
-	if (!peers_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
+	if (!shunt_credit_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
 		return shunt_intake_open(&rx->intake) &&
 		       shunt_end_at(&stream->end) == SHUNT_NEVER;
 	return accepted > tail;
@@ -144,7 +116,7 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 		if (!shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 		    (is_ours_lost(stream) || (proven && is_theirs_lost(stream))))
 			shunt_loss_end(engine, stream, stream->link->lost);
-		shunt_retire_ends(stream);
+		shunt_fork_rest_over(stream);
 		if (shunt_intake_on_link(&rx->intake))
 			atomic_store(&rx->boundary, atomic_load(&rx->tail));
 		if (shunt_heading_on_link(&tx->heading) && !shunt_heading_halted(&tx->heading))

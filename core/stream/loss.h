@@ -10,8 +10,6 @@
 struct shunt_engine;
 struct shunt_stream;
 
-/* Room that the peer has not told us of: what its program has read, where the device shows that. */
-void shunt_loss_look(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The link is dead: both directions go on over TCP. */
 void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The peer may see how far our program has sent, also what it thinks has arrived. tx.lock held. */

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/stream/credit.h"
+#include "core/stream/kernel_tcp.h"
 #include "core/stream/overflow.h"
 #include "core/fd/own_fds.h"
 #include "core/stream/wait.h"
@@ -16,7 +18,6 @@
 #include "core/lane/send_buffer.h"
 #include "core/poll/cancel.h"
 #include "core/stream/again.h"
-#include "core/stream/loss.h"
 #include "core/stream/proof.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/stream/user_timeout.h"
@@ -351,7 +352,7 @@ static bool is_all_read(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	if (unread_from(tx) < atomic_load(&tx->posted))
-		shunt_loss_look(stream->engine, stream);
+		shunt_credit_look(stream->engine, stream);
 	return unread_from(tx) >= atomic_load(&tx->staged);
 }
 

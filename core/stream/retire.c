@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/stream/credit.h"
+#include "core/stream/release.h"
 #include "core/stream/retire.h"
 #include <errno.h>
 #include <sched.h>
@@ -18,12 +20,12 @@
 #include "core/stream/decision.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/eof.h"
-#include "core/stream/loss.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
 #include "core/stream/ready.h"
 #include "core/stream/slow_stream.h"
+#include "core/stream/takeover.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
@@ -88,43 +90,6 @@ static void stop_sending_heard(struct shunt_engine *engine, struct shunt_stream 
 		shunt_track_announce(engine, stream, SHUNT_TCP);
 }
 
-/* A relative has it: the service thread asks the peer whether it knows, until it does. */
-static void lose(struct shunt_stream *stream)
-{
-	struct shunt_service *service = stream->engine->service;
-
-	atomic_store(&stream->handing.retiring, SHUNT_TAKEN);
-	if (service)
-		shunt_loop_post(&stream->engine->loop, &service->tasks.prove);
-}
-
-bool shunt_retire_holds(struct shunt_stream *stream)
-{
-	switch (atomic_load(&stream->handing.retiring)) {
-	case SHUNT_RESTING:
-		if (shunt_fork_rest_end(stream))
-			return false;
-		lose(stream);
-		return true;
-	case SHUNT_TAKEN:
-	case SHUNT_RETIRING:
-		return true;
-	default:
-		return false;
-	}
-}
-
-struct shunt_stand shunt_retire_stand(const struct shunt_stream *stream)
-{
-	const struct shunt_tx *tx = &stream->tx;
-
-	return (struct shunt_stand) {
-		.offset = atomic_load(&stream->rx.head),
-		.announced = atomic_load(&tx->announced),
-		.sent = shunt_heading_on_link(&tx->heading) ? tx->offset : SHUNT_NEVER,
-	};
-}
-
 void shunt_retire_ask_again(struct shunt_stream *stream)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_TAKE };
@@ -134,7 +99,7 @@ void shunt_retire_ask_again(struct shunt_stream *stream)
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
 	    atomic_load(&stream->handing.retiring) == SHUNT_TAKEN) {
 		message.stream = stream->peer_id;
-		message.take = shunt_retire_stand(stream);
+		message.take = shunt_takeover_stand(stream);
 		shunt_link_send(stream->link, &message, NULL, 0);
 	}
 	shunt_lock_leave(&stream->tx.lock);
@@ -149,7 +114,8 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
-	    atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED && !shunt_retire_holds(stream) &&
+	    atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED &&
+	    !shunt_fork_rest_holds(stream) &&
 	    atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
 	    !shunt_intake_final(&stream->rx.intake)) {
 		atomic_store(&stream->handing.retiring, SHUNT_RETIRING);
@@ -175,11 +141,15 @@ static bool is_unread_here(const struct shunt_rx *rx)
 	       atomic_load(&rx->tail) > from;
 }
 
-/* The link has died: the rest is the kernel's, except unread bytes in the ring, and bytes still to be sent again. */
+/*
+ * The link has died: the rest is the kernel's, except unread bytes in the ring, and bytes still to be sent again. Nobody
+ * else may find the peer's nonce.
+ */
 static bool is_kept_back(struct shunt_stream *stream)
 {
 	return atomic_load(&stream->state) == SHUNT_LINKED &&
-	       (is_unread_here(&stream->rx) || stream->tx.backlog.bytes);
+	       (is_unread_here(&stream->rx) || stream->tx.backlog.bytes ||
+		atomic_load(&stream->rx.proof.state) == SHUNT_EXPECTED);
 }
 
 /* Both locks held. */
@@ -188,16 +158,6 @@ static void become_plain(struct shunt_stream *stream)
 	atomic_store(&stream->state, SHUNT_PLAIN);
 	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_RETIRES);
 	shunt_fork_slots_settle(stream);
-}
-
-void shunt_retire_ends(struct shunt_stream *stream)
-{
-	uint8_t retiring = atomic_load(&stream->handing.retiring);
-
-	if (retiring == SHUNT_RESTING || retiring == SHUNT_TAKEN)
-		shunt_fork_rest_revoke(stream);
-	if (retiring == SHUNT_TAKEN || retiring == SHUNT_RETIRING)
-		atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
 }
 
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -260,6 +220,15 @@ bool shunt_retire_alone(struct shunt_engine *engine, struct shunt_stream *stream
 	       shunt_retire_complete(engine, stream);
 }
 
+void shunt_retire_tell_relative(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	if (atomic_load(&stream->handing.fd) >= 0 &&
+	    atomic_load(&stream->handing.retiring) != SHUNT_RETIRED &&
+	    !shunt_retire_alone(engine, stream))
+		shunt_retire_failed(engine, stream);
+	shunt_handover_answer(engine, stream);
+}
+
 /* The peer takes the bytes behind the last one on the link from TCP. Both locks held. */
 static void stop_sending_taken(struct shunt_stream *stream)
 {
@@ -310,7 +279,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 		shunt_decision_say(SHUNT_LOG_WARN, stream,
 				   "it cannot be handed to another program: its peer has ended the "
 				   "stream, and unread bytes are here");
-	shunt_handover_answer(engine, stream);
+	shunt_retire_tell_relative(engine, stream);
 }
 
 /* Another reader must not find the peer's nonce: it is waited for. False: not before the program has read more. */
@@ -357,7 +326,7 @@ static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&tx->heading) &&
 	    atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED &&
 	    !shunt_stream_is_released(stream)) {
-		shunt_loss_look(engine, stream);
+		shunt_credit_look(engine, stream);
 		unread = atomic_load(&tx->ring.consumed) < atomic_load(&tx->posted);
 	}
 	shunt_lock_leave(&tx->lock);
@@ -588,7 +557,8 @@ static bool stands(struct shunt_engine *engine, struct shunt_stream *stream,
 	bool on_link = stand->sent != SHUNT_NEVER, as_told;
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || is_moot(stream) ||
-	    shunt_retire_holds(stream) || atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
+	    shunt_fork_rest_holds(stream) ||
+	    atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
 	    atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED ||
 	    atomic_load(&rx->proof.state) != SHUNT_PROVEN)
 		return false;

@@ -21,17 +21,8 @@ struct shunt_service;
 struct shunt_stream;
 struct shunt_task;
 
-/*
- * The program is about to use the stream, which may be at rest since a fork (core/fork/fork_rest.h). True: not now,
- * because it is being handed back, or a relative has taken it. rx.lock or tx.lock held.
- */
-bool shunt_retire_holds(struct shunt_stream *stream);
-/* Where a stream at rest stands. */
-struct shunt_stand shunt_retire_stand(const struct shunt_stream *stream);
 /* A relative has taken it: the peer is to confirm that, if the relative has not told it. Service thread. */
 void shunt_retire_ask_again(struct shunt_stream *stream);
-/* No answer will come: the link is over. */
-void shunt_retire_ends(struct shunt_stream *stream);
 /* Begins it; the peer answers RETIRED. Any thread. */
 void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
 /* The peer has answered and has everything: the stream becomes the kernel's. True: it is, or the link is over. */
@@ -46,6 +37,8 @@ bool shunt_retire_alone(struct shunt_engine *engine, struct shunt_stream *stream
  * take the kernel's end for the stream's: the connection is reset. No lock held.
  */
 void shunt_retire_failed(struct shunt_engine *engine, struct shunt_stream *stream);
+/* A relative that waits for the stream is told how that has ended. No lock held. */
+void shunt_retire_tell_relative(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Waits until bytes that were readable before can be read from the kernel, or do not come soon. No lock held. */
 void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted);
 /* The peer wants our direction on TCP, from `offset` again. Service thread. */

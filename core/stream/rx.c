@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/fork/fork_rest.h"
 #include "core/stream/rx.h"
 #include "core/lane/fault_device.h"
 #include <errno.h>
@@ -13,7 +14,6 @@
 #include "core/stream/peek.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
-#include "core/stream/retire.h"
 #include "core/stream/stream_option.h"
 #include "core/stream/traced.h"
 #include "core/stream/track.h"
@@ -180,7 +180,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	if (__builtin_expect(atomic_load_explicit(&stream->handing.retiring,
 						  memory_order_relaxed) != SHUNT_STAYING,
 			     0) &&
-	    shunt_retire_holds(stream))
+	    shunt_fork_rest_holds(stream))
 		return -EAGAIN;	/* where the next byte will come from is being settled */
 	for (;;) {
 		if (__builtin_expect(switch_due(rx), 0) || shunt_proof_is_next(rx))

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/fork/fork_rest.h"
 #include "core/stream/shutdown.h"
 #include <errno.h>
 #include <sys/epoll.h>
@@ -9,7 +10,6 @@
 #include "core/stream/offer.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
-#include "core/stream/retire.h"
 #include "core/stream/tcp_backlog.h"
 
 void shunt_tx_say_end(struct shunt_stream *stream)
@@ -96,7 +96,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	shunt_lock_take(&stream->tx.lock);
 	while (atomic_load(&stream->state) == SHUNT_LINKED &&
 	       atomic_load(&stream->handing.retiring) <= SHUNT_TAKEN &&
-	       shunt_retire_holds(stream)) {	/* a fork's child has it */
+	       shunt_fork_rest_holds(stream)) {	/* a fork's child has it */
 		shunt_lock_leave(&stream->tx.lock);
 		shunt_lock_leave(&stream->rx.lock);
 		if (shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK))

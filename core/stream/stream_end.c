@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/stream/kernel_tcp.h"
+#include "core/stream/release.h"
 #include "core/stream/stream_end.h"
 #include "core/fd/own_fds.h"
 #include "core/stream/deferred_fin.h"
@@ -16,93 +18,12 @@
 #include "core/fork/fork_slots.h"
 #include "core/loop/request.h"
 
-/* Data nobody read makes close() a reset (RFC 2525 2.17); the kernel does not see the ring's. */
-static bool unread_on_link(const struct shunt_rx *rx)
-{
-	return atomic_load(&rx->tail) > atomic_load(&rx->head) &&
-	       (shunt_intake_on_link(&rx->intake) || atomic_load(&rx->boundary) != SHUNT_NEVER);
-}
-
-/* SO_LINGER with a time of zero: close() resets. */
-static bool lingers_zero(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
-{
-	struct linger linger = { 0, 0 };
-	socklen_t length = sizeof(linger);
-
-	if (!shunt_tcp_backlog_linger(stream, &linger))
-		engine->sys->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length);
-	return linger.l_onoff && !linger.l_linger;
-}
-
-bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
-{
-	int unread = 0;
-
-	engine->sys->ioctl(fd, FIONREAD, &unread);
-	if (unread > 0)
-		unread = shunt_repeat_without(stream, (uint64_t)unread) != 0;
-	if (shunt_proof_is_next(&stream->rx) && unread <= SHUNT_NONCE_BYTES)
-		unread = 0;	/* a part of the nonce */
-	return unread || unread_on_link(&stream->rx) ||
-	       shunt_end_has(&stream->end, SHUNT_END_OWES_RESET) ||
-	       lingers_zero(engine, stream, fd);
-}
-
 void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	shunt_streams_reset_tcp(engine, fd);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
 	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RESET);
-}
-
-/* A stream that has released its seat may be reaped at any moment. group.lock keeps its link. */
-static uint8_t state_of_link(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	struct shunt_link *link;
-	uint8_t state;
-
-	shunt_lock_take(&engine->group.lock);
-	link = stream->link;
-	state = link ? atomic_load(&link->state) : SHUNT_LINK_DEAD;
-	shunt_lock_leave(&engine->group.lock);
-	return state;
-}
-
-bool shunt_streams_owes(const struct shunt_stream *stream)
-{
-	const struct shunt_tx *tx = &stream->tx;
-	uint64_t retired = atomic_load(&stream->lane->retired);
-
-	return (shunt_heading_on_link(&tx->heading) || shunt_heading_unpassed(&tx->heading)) &&
-	       (atomic_load(&tx->staged) != atomic_load(&tx->posted) ||
-		atomic_load(&tx->stage.kept_wr) > retired || atomic_load(&tx->pinned_wr) > retired);
-}
-
-void shunt_streams_let_go(struct shunt_stream *stream)
-{
-	struct shunt_tx *tx = &stream->tx;
-
-	shunt_assert_held(&stream->tx.lock);
-	if ((shunt_heading_halted(&tx->heading) && shunt_streams_owes(stream)) ||
-	    tx->backlog.bytes || atomic_load(&tx->pin))
-		return;
-	shunt_deferred_fin_resume(stream);
-	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
-	shunt_loop_wake(&stream->engine->loop);
-}
-
-void shunt_streams_leave_dead(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	uint8_t state = state_of_link(engine, stream);
-
-	shunt_assert_held(&stream->tx.lock);
-	if (state == SHUNT_LINK_BROKEN && shunt_intake_final(&stream->rx.intake))
-		shunt_streams_let_go(stream);	/* it has been told of; else that is still to come, and does this */
-	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
-		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
-		shunt_loop_wake(&engine->loop);
-	}
 }
 
 /* Both locks held. */

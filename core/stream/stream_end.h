@@ -25,15 +25,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* The call under which it was closed is over. No lock held. */
 void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The program has sent bytes that the peer may not have. tx.lock held. */
-bool shunt_streams_owes(const struct shunt_stream *stream);
-/* The program has closed the stream: unless the peer may lack bytes, the broken link need not keep it. tx.lock held. */
-void shunt_streams_let_go(struct shunt_stream *stream);
-/* It has nothing of the link any more: if that is dead, its seat goes. tx.lock held. */
-void shunt_streams_leave_dead(struct shunt_engine *engine, struct shunt_stream *stream);
-/* close() of it would be a reset: something is unread, or SO_LINGER says so. tx.lock held. */
-bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
-/* Such a close, on both tracks. tx.lock held. */
+/* A close that resets (kernel_tcp.h), on both tracks. tx.lock held. */
 void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 
 #endif

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/fork/fork_rest.h"
 #include "core/stream/streams.h"
 #include "core/stream/handover.h"
 #include "core/stream/wait.h"
@@ -13,7 +14,6 @@
 #include "core/stream/again.h"
 #include "core/stream/decision.h"
 #include "core/stream/overflow.h"
-#include "core/stream/retire.h"
 #include "core/stream/traced.h"
 #include "core/stream/user_timeout.h"
 
@@ -248,7 +248,7 @@ static void answer_nobody(struct shunt_stream *stream)
 {
 	uint8_t retiring = atomic_load(&stream->handing.retiring);
 
-	shunt_retire_ends(stream);
+	shunt_fork_rest_over(stream);
 	if (retiring == SHUNT_RETIRING || retiring == SHUNT_TAKEN)
 		shunt_group_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
 	shunt_handover_answer(stream->engine, stream);

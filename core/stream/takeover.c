@@ -9,9 +9,19 @@
 #include "core/fork/fork_rest.h"
 #include "core/fork/fork_slots.h"
 #include "core/loop/endpoint.h"
-#include "core/stream/retire.h"
 
 #define PATIENCE 20000000 /* ns that the answer may take before the question is sent again */
+
+struct shunt_stand shunt_takeover_stand(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+
+	return (struct shunt_stand) {
+		.offset = atomic_load(&stream->rx.head),
+		.announced = atomic_load(&tx->announced),
+		.sent = shunt_heading_on_link(&tx->heading) ? tx->offset : SHUNT_NEVER,
+	};
+}
 
 void shunt_takeover_door(const struct shunt_identity *process, char name[SHUNT_KIN_DOOR])
 {
@@ -49,7 +59,7 @@ static bool ask(struct shunt_engine *engine, int fd, pid_t owner, const struct s
 				   .version = SHUNT_WIRE_VERSION,
 				   .owner = (uint32_t)owner,
 				   .stream = stream->peer_id,
-				   .stand = shunt_retire_stand(stream) };
+				   .stand = shunt_takeover_stand(stream) };
 	struct iovec iov = { &take, sizeof(take) };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
 

@@ -8,12 +8,15 @@
 #ifndef SHUNT_CORE_STREAM_TAKEOVER_H
 #define SHUNT_CORE_STREAM_TAKEOVER_H
 
+#include "shunt/wire.h"
+
 struct shunt_engine;
 struct shunt_stream;
-struct shunt_identity;
 
 #define SHUNT_KIN_DOOR 64	/* bytes of its name */
 
+/* Where a stream at rest stands. */
+struct shunt_stand shunt_takeover_stand(const struct shunt_stream *stream);
 /* One attempt; waits for a moment. Its result is in the stream's slot. No lock held. */
 void shunt_takeover_try(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The name of a process's door for relatives of its peers. */

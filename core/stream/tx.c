@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/fork/fork_rest.h"
+#include "core/stream/credit.h"
 #include "core/stream/tx.h"
 #include <errno.h>
 #include <pthread.h>
@@ -11,13 +13,11 @@
 #include "core/lane/send_buffer.h"
 #include "core/loop/request.h"
 #include "core/stream/eof.h"
-#include "core/stream/loss.h"
 #include "core/stream/offer.h"
 #include "core/stream/overflow.h"
 #include "core/stream/pinned.h"
 #include "core/stream/proof.h"
 #include "core/stream/reset_unread.h"
-#include "core/stream/retire.h"
 #include "core/stream/rx.h"
 #include "core/stream/slow_stream.h"
 #include "core/stream/tcp_backlog.h"
@@ -77,7 +77,7 @@ static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *strea
 		ask_to_grow(engine, stream);
 	if (atomic_load(&tx->ring.offer))
 		return;
-	shunt_loss_look(engine, stream);
+	shunt_credit_look(engine, stream);
 	if (asks)
 		shunt_overflow_open(tx);	/* the peer reads nothing, or is stopped */
 }
@@ -301,7 +301,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		/* The peer may want what the link carried sent again first. */
 		if (__builtin_expect(shunt_heading_halted(&tx->heading), 0))
 			return wait_for_peer(stream);
-		if (shunt_retire_holds(stream))
+		if (shunt_fork_rest_holds(stream))
 			return -EAGAIN;
 		shunt_track_choose(engine, stream);
 		if (tx->flip_at != SHUNT_NEVER && bytes > tx->flip_at - tx->offset &&

@@ -331,7 +331,7 @@ static struct shunt_stand some_stand(struct shunt_stream *stream)
 	if (stream && fuzz_below(in, 4))
 		stand.announced = stream_switches_heard(stream);
 	if (stream && fuzz_below(in, 2))
-		stand.sent = atomic_load(&stream->rx.tail);
+		stand.sent = stream_offset(stream, STREAM_ARRIVED);
 	else
 		stand.sent = fuzz_below(in, 2) ? SHUNT_NEVER : some_value(stream);
 	return stand;
@@ -341,7 +341,8 @@ static void inject_message(struct shunt_link *link)
 {
 	struct fuzz_conn *conn = some_conn();
 	struct shunt_stream *stream = some_stream(), *own = fuzz_world_stream(conn, FUZZ_HOSTILE);
-	static const uint32_t late[] = { SHUNT_MSG_NONCE, SHUNT_MSG_NONCE + 1, SHUNT_MSG_NONCE + 2, SHUNT_MSG_KIN, SHUNT_MSG_TAKE };
+	static const uint32_t late[] = { SHUNT_MSG_NONCE, SHUNT_MSG_NONCE + 1, SHUNT_MSG_NONCE + 2,
+					 SHUNT_MSG_KIN, SHUNT_MSG_TAKE };
 	uint32_t type = (uint32_t)fuzz_below(in, 20);	/* but those of possession.h */
 	struct shunt_message message = { .type = type < 15 ? type : late[type - 15], .stream = some_id(stream) };
 	char space[CMSG_SPACE(4 * sizeof(int))] = { 0 };

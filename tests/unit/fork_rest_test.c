@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include "core/fork/fork_rest.h"
 #include "core/fork/fork_slots.h"
+#include "tests/inspect.h"
 #include "tests/unit/sockets.h"
 
 static struct shunt_link linked;
@@ -31,10 +32,7 @@ static int begin(void **state)
 	linked.channel.kind = SHUNT_CHANNEL_UNIX;
 	linked.channel.known = true;
 	stream = (struct shunt_stream) { .engine = engine, .link = &linked, .state = SHUNT_LINKED };
-	atomic_store(&stream.end.fin, SHUNT_NEVER);
-	atomic_store(&stream.rx.proof.state, SHUNT_PROVEN);
-	atomic_store(&stream.tx.proof.show, SHUNT_SHOWN);
-	atomic_store(&stream.tx.fin_later.fd, SHUNT_FIN_NOT_DUE);
+	stream_set_idle(&stream);
 	return !shunt_fork_slots_prepare(engine);
 }
 
@@ -53,7 +51,7 @@ static void before_fork(void)
 	assert_false(sharing.full);
 }
 
-/* What a process that has the stream as it is now gets. The mark that it leaves is its own, and it ends. */
+/* Whether a process gets the stream that has it as it is now. The mark that it leaves is its own, and it ends. */
 static bool child_takes(void)
 {
 	int status;
@@ -135,15 +133,11 @@ static void the_peer_has_the_last_word(void **state)
 static void nothing_rests_that_is_not_whole(void **state)
 {
 	(void)state;
-	atomic_store(&stream.tx.staged, 1);	/* accepted, and not posted */
+	stream_set_staged(&stream, 1);	/* accepted, and not posted */
 	before_fork();
 	assert_int_equal(atomic_load(&stream.handing.retiring), SHUNT_STAYING);
 	assert_false(child_takes());
-	atomic_store(&stream.tx.staged, 0);
-	atomic_store(&stream.end.fin, 0);
-	before_fork();
-	assert_int_equal(atomic_load(&stream.handing.retiring), SHUNT_STAYING);
-	atomic_store(&stream.end.fin, SHUNT_NEVER);
+	stream_set_idle(&stream);
 	linked.channel.kind = SHUNT_CHANNEL_TCP;	/* another host */
 	before_fork();
 	assert_int_equal(atomic_load(&stream.handing.retiring), SHUNT_STAYING);

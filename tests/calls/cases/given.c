@@ -72,10 +72,10 @@ static void is_lost(struct end *e, size_t bytes)
 	kill(getpid(), SIGKILL);
 }
 
-#define PEER(how, size, bytes)                  \
-	static void how##_##size(struct end *e) \
-	{                                       \
-		how(e, bytes);                  \
+#define PEER(how, size, bytes)                                                                     \
+	static void how##_##size(struct end *e)                                                    \
+	{                                                                                          \
+		how(e, bytes);                                                                     \
 	}
 PEER(half_closes, small, 10)
 PEER(half_closes, large, LARGE)
@@ -277,19 +277,19 @@ static void to_nobody(struct end *e)
 	send(e->ctl, "t", 1, MSG_NOSIGNAL);
 }
 
-#define ROWS(way)                                                              \
-	{ "given_" #way "_half", PROCS, way, half_closes_small },              \
-	{ "given_" #way "_half_large", PROCS, way, half_closes_large },        \
-	{ "given_" #way "_closed", PROCS, way, closes_small },                 \
-	{ "given_" #way "_closed_large", PROCS, way, closes_large },           \
-	{ "given_" #way "_exited", PROCS, way, exits_small },                  \
-	{ "given_" #way "_exited_large", PROCS, way, exits_large },            \
-	{ "given_" #way "_exited_at_once", PROCS, way, exits_at_once_small },  \
-	{ "given_" #way "_killed", PROCS, way, is_killed_small },
+#define ROWS(way)                                                                                  \
+	{ "given_" #way "_half", PROCS, way, half_closes_small },                                  \
+		{ "given_" #way "_half_large", PROCS, way, half_closes_large },                    \
+		{ "given_" #way "_closed", PROCS, way, closes_small },                             \
+		{ "given_" #way "_closed_large", PROCS, way, closes_large },                       \
+		{ "given_" #way "_exited", PROCS, way, exits_small },                              \
+		{ "given_" #way "_exited_large", PROCS, way, exits_large },                        \
+		{ "given_" #way "_exited_at_once", PROCS, way, exits_at_once_small },              \
+		{ "given_" #way "_killed", PROCS, way, is_killed_small },
 
-#define PART(way)                                                       \
-	{ "given_" #way "_half", PROCS, way, half_closes_small },       \
-	{ "given_" #way "_exited", PROCS, way, exits_at_once_small },
+#define PART(way)                                                                                  \
+	{ "given_" #way "_half", PROCS, way, half_closes_small },                                  \
+		{ "given_" #way "_exited", PROCS, way, exits_at_once_small },
 
 const struct test cases_given[] = {
 	ROWS(to_worker)

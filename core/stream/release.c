@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/stream/release.h"
+#include "core/engine.h"
+#include "core/stream/deferred_fin.h"
+
+/* A stream that has released its seat may be reaped at any moment. group.lock keeps its link. */
+static uint8_t state_of_link(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_link *link;
+	uint8_t state;
+
+	shunt_lock_take(&engine->group.lock);
+	link = stream->link;
+	state = link ? atomic_load(&link->state) : SHUNT_LINK_DEAD;
+	shunt_lock_leave(&engine->group.lock);
+	return state;
+}
+
+bool shunt_streams_owes(const struct shunt_stream *stream)
+{
+	const struct shunt_tx *tx = &stream->tx;
+	uint64_t retired = atomic_load(&stream->lane->retired);
+
+	return (shunt_heading_on_link(&tx->heading) || shunt_heading_unpassed(&tx->heading)) &&
+	       (atomic_load(&tx->staged) != atomic_load(&tx->posted) ||
+		atomic_load(&tx->stage.kept_wr) > retired || atomic_load(&tx->pinned_wr) > retired);
+}
+
+void shunt_streams_let_go(struct shunt_stream *stream)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	shunt_assert_held(&stream->tx.lock);
+	if ((shunt_heading_halted(&tx->heading) && shunt_streams_owes(stream)) ||
+	    tx->backlog.bytes || atomic_load(&tx->pin))
+		return;
+	shunt_deferred_fin_resume(stream);
+	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
+	shunt_loop_wake(&stream->engine->loop);
+}
+
+void shunt_streams_leave_dead(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint8_t state = state_of_link(engine, stream);
+
+	shunt_assert_held(&stream->tx.lock);
+	if (state == SHUNT_LINK_BROKEN && shunt_intake_final(&stream->rx.intake))
+		shunt_streams_let_go(stream);	/* it has been told of; else that is still to come, and does this */
+	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
+		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
+		shunt_loop_wake(&engine->loop);
+	}
+}
