@@ -538,6 +538,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_end_during_an_offer),
 		cmocka_unit_test(what_nobody_reads_is_kept),
 		cmocka_unit_test(offers_that_are_none),
+		cmocka_unit_test(an_end_leaves_behind_what_is_not_heard),
 		cmocka_unit_test(an_end_that_cannot_leave_keeps_its_bytes),
 		cmocka_unit_test(a_hand_over_is_not_given_back),
 		cmocka_unit_test(a_retirement_does_not_wait_for_the_reader),
