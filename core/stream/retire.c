@@ -200,18 +200,29 @@ void shunt_retire_failed(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lock_leave(&stream->rx.lock);
 }
 
+/* The program has read the peer's direction to its end. */
+static bool is_read_to_end(struct shunt_stream *stream)
+{
+	uint64_t end = shunt_end_at(&stream->end);
+
+	return end != SHUNT_NEVER && atomic_load(&stream->rx.head) >= end;
+}
+
 bool shunt_retire_alone(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_handing *handing = &stream->handing;
+	bool final, covered;
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
+	final = shunt_intake_final(&stream->rx.intake);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
-	    (shunt_intake_final(&stream->rx.intake) ||
-	     atomic_load(&handing->retiring) == SHUNT_CANNOT_RETIRE)) {
-		if (shunt_repeat_covers(stream, stream->fd))
+	    (final || atomic_load(&handing->retiring) == SHUNT_CANNOT_RETIRE)) {
+		covered = shunt_repeat_covers(stream, stream->fd);
+		if (covered)
 			stop_reading(engine, &stream->rx);
-		if (!is_kept_back(stream))
+		/* A peer that goes on may have sent more by the link. */
+		if ((final || covered || is_read_to_end(stream)) && !is_kept_back(stream))
 			atomic_store(&handing->retiring, SHUNT_RETIRED);
 	}
 	shunt_lock_leave(&stream->tx.lock);
