@@ -71,6 +71,21 @@ uint64_t shunt_repeat_bytes(const struct shunt_stream *stream)
 	return to == SHUNT_NEVER || from >= to ? 0 : to - from;
 }
 
+/* A reader that is ahead of the UPGRADE has bytes before them to read. */
+uint64_t shunt_repeat_without(const struct shunt_stream *stream, uint64_t tcp)
+{
+	const struct shunt_rx *rx = &stream->rx;
+	uint64_t repeated = shunt_repeat_bytes(stream), head = atomic_load(&rx->head), from, before = 0;
+
+	if (repeated && is_ahead(rx)) {
+		from = __atomic_load_n(place(stream), __ATOMIC_RELAXED);
+		before = from > head ? from - head : 0;	/* without rx.lock: the reader may have come to it */
+	}
+	if (tcp <= before)
+		return tcp;
+	return tcp - before > repeated ? tcp - repeated : before;
+}
+
 /* As many as are there, which an error behind them does not hide. 0: none. */
 static uint64_t drop_some(struct shunt_stream *stream, int fd, uint64_t most)
 {

@@ -39,12 +39,7 @@ bool shunt_repeat_hides(struct shunt_stream *stream);
 uint64_t shunt_repeat_bytes(const struct shunt_stream *stream);
 
 /* Of `tcp` bytes in that queue the others. */
-static inline uint64_t shunt_repeat_without(const struct shunt_stream *stream, uint64_t tcp)
-{
-	uint64_t repeated = shunt_repeat_bytes(stream);
-
-	return tcp > repeated ? tcp - repeated : 0;
-}
+uint64_t shunt_repeat_without(const struct shunt_stream *stream, uint64_t tcp);
 
 /*
  * The peer's process is gone, or does not answer: the kernel is to have what is unread, by the repeat alone. False: it
