@@ -14,14 +14,17 @@ static int source_control(struct shunt_loop *loop, int op, int fd, struct shunt_
 	return loop->engine->sys->epoll_ctl(loop->epfd, op, fd, &event) ? -errno : 0;
 }
 
-int shunt_loop_add(struct shunt_loop *loop, int fd, struct shunt_source *source, uint32_t events)
-{
-	return source_control(loop, EPOLL_CTL_ADD, fd, source, events);
-}
-
 int shunt_loop_change(struct shunt_loop *loop, int fd, struct shunt_source *source, uint32_t events)
 {
 	return source_control(loop, EPOLL_CTL_MOD, fd, source, events);
+}
+
+int shunt_loop_add(struct shunt_loop *loop, int fd, struct shunt_source *source, uint32_t events)
+{
+	int result = source_control(loop, EPOLL_CTL_ADD, fd, source, events);
+
+	/* The number had the same file before, was closed, and another number kept the file open. */
+	return result == -EEXIST ? shunt_loop_change(loop, fd, source, events) : result;
 }
 
 void shunt_loop_remove(struct shunt_loop *loop, int fd)

@@ -61,7 +61,7 @@ static inline int shunt_loop_sooner(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* Registers a descriptor for `events`. 0 or -errno. */
+/* Registers a descriptor for `events`, in place of what it was registered for. 0 or -errno. */
 int shunt_loop_add(struct shunt_loop *loop, int fd, struct shunt_source *source, uint32_t events);
 /* A registered descriptor has other events, or another source. 0 or -errno. */
 int shunt_loop_change(struct shunt_loop *loop, int fd, struct shunt_source *source, uint32_t events);

@@ -80,8 +80,7 @@ void shunt_destroyed_watch(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_assert_held(&stream->tx.lock);
 	stream->source.ready = socket_ready;
 	/* Errors are reported in any case. A link that has come back finds the socket registered. */
-	if (shunt_loop_add(&engine->loop, stream->fd, &stream->source, EPOLLET) == -EEXIST)
-		shunt_loop_change(&engine->loop, stream->fd, &stream->source, EPOLLET);
+	shunt_loop_add(&engine->loop, stream->fd, &stream->source, EPOLLET);
 	errno = saved;
 }
 
