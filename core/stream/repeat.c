@@ -75,7 +75,8 @@ uint64_t shunt_repeat_bytes(const struct shunt_stream *stream)
 uint64_t shunt_repeat_without(const struct shunt_stream *stream, uint64_t tcp)
 {
 	const struct shunt_rx *rx = &stream->rx;
-	uint64_t repeated = shunt_repeat_bytes(stream), head = atomic_load(&rx->head), from, before = 0;
+	uint64_t repeated = shunt_repeat_bytes(stream), head = atomic_load(&rx->head);
+	uint64_t from, before = 0;
 
 	if (repeated && is_ahead(rx)) {
 		from = __atomic_load_n(place(stream), __ATOMIC_RELAXED);
