@@ -36,7 +36,8 @@ bool shunt_repeat_overtook(struct shunt_stream *stream, uint64_t at)
 	struct shunt_rx *rx = &stream->rx;
 
 	shunt_assert_held(&stream->engine->group.lock);
-	if (at >= atomic_load(&rx->head) || shunt_intake_on_link(&rx->intake) ||
+	if (at >= atomic_load(&rx->head) || atomic_load(&rx->boundary) != SHUNT_NEVER ||
+	    shunt_intake_on_link(&rx->intake) ||
 	    __atomic_load_n(place(stream), __ATOMIC_ACQUIRE) != at)
 		return false;
 	shunt_intake_turn(&rx->intake, SHUNT_INTAKE_RETIRES);
