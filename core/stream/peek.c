@@ -14,14 +14,18 @@
 /* Up to `limit` bytes of the kernel's queue from the one at `skip` on, which stay there. */
 static void peek_kernel(struct shunt_engine *engine, int fd, struct shunt_iov *to, uint64_t skip, uint64_t limit, int flags)
 {
-	struct iovec iov[SHUNT_IOV_BATCH + 1] = { { .iov_base = skip ? malloc(skip) : NULL, .iov_len = skip } };
+	struct iovec iov[SHUNT_IOV_BATCH + 1] = { { .iov_len = skip } };
 	struct msghdr message = { .msg_iov = iov };
 	ssize_t got = -1;
 	int unread = 0;
 
+	/* Where there is nothing it would take the socket's error, which is not to be told yet. The peer says `skip`. */
+	if (engine->sys->ioctl(fd, FIONREAD, &unread) || (uint64_t)unread <= skip)
+		return;
+	if (skip)
+		iov[0].iov_base = malloc(skip);
 	message.msg_iovlen = 1 + shunt_iov_cut(to, limit, iov + 1);
-	/* Where there is nothing it would take the socket's error, which is not to be told yet. */
-	if ((!skip || iov[0].iov_base) && !engine->sys->ioctl(fd, FIONREAD, &unread) && (uint64_t)unread > skip)
+	if (!skip || iov[0].iov_base)
 		got = engine->sys->recvmsg(fd, &message, (flags & ~(MSG_WAITALL | MSG_TRUNC)) | MSG_DONTWAIT);
 	free(iov[0].iov_base);
 	if (got > (ssize_t)skip)
