@@ -232,7 +232,10 @@ void shunt_engine_finish(struct shunt_engine *engine)
 
 /* --- fork --- */
 
-/* From now on another process may hold the same sockets. */
+/*
+ * From now on another process may hold the same sockets. A stream without a slot stays a candidate while its claim is
+ * under way: the claim will fail. Until then the stream's flags and options are asked of the kernel at each call.
+ */
 static int share(struct shunt_stream *stream, void *arg)
 {
 	uint8_t candidate = SHUNT_CANDIDATE;
@@ -241,6 +244,7 @@ static int share(struct shunt_stream *stream, void *arg)
 	if (atomic_load(&stream->state) == SHUNT_FRESH || shunt_fork_slots_counts(stream))
 		return 0;
 	stream->sharing.forked |= SHUNT_FORK_LOST;
+	atomic_fetch_or(&stream->mode, SHUNT_MODE_SHARED | SHUNT_MODE_UNCOUNTED);
 	if (!stream->link && atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN) &&
 	    shunt_streams_note(stream->engine, stream, SHUNT_REASON_FORK))
 		shunt_decision_plain(stream, SHUNT_REASON_FORK);

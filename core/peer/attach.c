@@ -46,8 +46,26 @@ static bool kernel_agrees(struct shunt_engine *engine, struct shunt_stream *stre
 	       (unread[0] != unread[1] || read == stream->rx.bytes.tcp + stream->rx.proof.aside);
 }
 
-/* Both locks held, seat taken. */
-static void attach_begin(struct shunt_engine *engine, struct shunt_stream *stream,
+/*
+ * A fork holds streams_lock from its look at the streams until each has a slot or is lost. A fork that has seen a candidate
+ * has given the child a socket of its own, so the stream must not go to a link.
+ */
+static bool becomes_linked(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	bool lost;
+
+	shunt_lock_take(&engine->streams_lock);
+	lost = stream->sharing.forked & SHUNT_FORK_LOST;
+	if (!lost) {
+		atomic_store(&stream->state, SHUNT_LINKED);
+		engine->totals.linked++;
+	}
+	shunt_lock_leave(&engine->streams_lock);
+	return !lost;
+}
+
+/* Both locks held, seat taken. False: a fork's child may be using the socket by now. */
+static bool attach_begin(struct shunt_engine *engine, struct shunt_stream *stream,
 			 const struct shunt_place *peer)
 {
 	struct shunt_tx *tx = &stream->tx;
@@ -59,14 +77,13 @@ static void attach_begin(struct shunt_engine *engine, struct shunt_stream *strea
 	tx->flip_at = SHUNT_NEVER;
 	shunt_send_buffer_begin(stream);
 	shunt_mock_begin(stream);
+	if (!becomes_linked(engine, stream))
+		return false;
 	shunt_reconnect_done(stream);
-	atomic_store(&stream->state, SHUNT_LINKED);
 	shunt_destroyed_watch(engine, stream);
 	shunt_service_paces(engine);	/* it may stay on TCP */
 	shunt_tx_say_end(stream);	/* ended before: the link must say it too */
-	shunt_lock_take(&engine->streams_lock);
-	engine->totals.linked++;
-	shunt_lock_leave(&engine->streams_lock);
+	return true;
 }
 
 int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_place *peer,
@@ -84,16 +101,13 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 		result = -ENOTCONN;	/* the kernel knows how to refuse what still comes */
 	if (shunt_end_has(&stream->end, SHUNT_END_TOLD))
 		result = -ENOTCONN;	/* and has told how it ended, which a link would tell again */
-	if (stream->sharing.forked & SHUNT_FORK_LOST)
-		result = -EBUSY;	/* a fork's child may be using it by now */
 	if (!result && !kernel_agrees(engine, stream))
 		result = -EBUSY;
 	if (!result)
 		result = shunt_epset_prepare(engine, stream);
-	if (!result && !shunt_fork_slots_commit(stream))
+	if (!result &&
+	    (!shunt_fork_slots_commit(stream) || !attach_begin(engine, stream, peer)))
 		result = -EBUSY;
-	if (!result)
-		attach_begin(engine, stream, peer);
 	if (!result && accept) {
 		accept->accept.tcp = shunt_mock_wants_tcp(stream);
 		result = shunt_link_send(stream->link, accept, NULL, 0);

@@ -74,6 +74,7 @@ enum shunt_usage {
 enum shunt_mode_bit {
 	SHUNT_MODE_NONBLOCKING = 1 << 0,	/* O_NONBLOCK */
 	SHUNT_MODE_SHARED = 1 << 1,	/* since a fork: relatives may change that and the options, too */
+	SHUNT_MODE_UNCOUNTED = 1 << 2,	/* relatives may, but have no slot to count it in: it is looked for at each call */
 	SHUNT_MODE_SEEN = 1 << 16,
 };
 

@@ -58,19 +58,25 @@ static void forget_options(struct shunt_engine *engine, int fd, struct shunt_str
 	shunt_tcp_backlog_linger_changed(stream);
 }
 
+static bool may_differ(uint32_t mode, uint32_t count)
+{
+	return mode / SHUNT_MODE_SEEN != count || mode & SHUNT_MODE_UNCOUNTED;
+}
+
 void shunt_stream_look_at_mode(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	uint32_t count = shunt_fork_slots_changes(stream), mode = atomic_load(&stream->mode), next;
 	int flags, saved = errno;
 
-	if (mode / SHUNT_MODE_SEEN == count)
+	if (!may_differ(mode, count))
 		return;
 	forget_options(engine, fd, stream);
 	do {
 		flags = engine->sys->fcntl(fd, F_GETFL);
 		if (flags < 0)
 			break;
-		next = (mode & SHUNT_MODE_SHARED) + count * SHUNT_MODE_SEEN +
+		next = (mode & (SHUNT_MODE_SHARED | SHUNT_MODE_UNCOUNTED)) +
+		       count * SHUNT_MODE_SEEN +
 		       (flags & O_NONBLOCK ? SHUNT_MODE_NONBLOCKING : 0);
 	} while (!atomic_compare_exchange_weak(&stream->mode, &mode, next));
 	errno = saved;

@@ -646,6 +646,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(nothing_is_accepted_for_a_link_that_is_over),
 		cmocka_unit_test(closed_while_others_are_told),
 		cmocka_unit_test(an_acceptance_comes_first),
+		cmocka_unit_test(a_fork_during_a_claim),
+		cmocka_unit_test(a_fork_during_an_attachment),
 		cmocka_unit_test(sent_on_to_nobody),
 		cmocka_unit_test(sent_on_twice),
 		cmocka_unit_test(sent_on_out_of_turn),

@@ -276,6 +276,10 @@ void nothing_is_accepted_for_a_link_that_is_over(void **state);
 void closed_while_others_are_told(void **state);
 void an_acceptance_comes_first(void **state);
 
+/* relatives.c */
+void a_fork_during_a_claim(void **state);
+void a_fork_during_an_attachment(void **state);
+
 /* redirect.c */
 void sent_on_to_nobody(void **state);
 void sent_on_twice(void **state);

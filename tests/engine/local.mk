@@ -33,6 +33,7 @@ tests_engine_batch_SOURCES = \
 	tests/engine/moves.c \
 	$(engine_pair) \
 	tests/engine/proof.c \
+	tests/engine/relatives.c \
 	tests/engine/slow.c \
 	tests/engine/strangers.c \
 	tests/sim/start.h \
