@@ -16,6 +16,7 @@ stream_sources = \
 	core/stream/marks.c core/stream/marks.h \
 	core/stream/nonce.c core/stream/nonce.h \
 	core/stream/offer.c core/stream/offer.h \
+	core/stream/low_water.c core/stream/low_water.h \
 	core/stream/overflow.c core/stream/overflow.h \
 	core/stream/peek.c core/stream/peek.h \
 	core/stream/pinned.c core/stream/pinned.h \

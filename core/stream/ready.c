@@ -5,6 +5,7 @@
 #include "core/engine.h"
 #include "core/lane/send_buffer.h"
 #include "core/stream/eof.h"
+#include "core/stream/low_water.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
@@ -70,13 +71,20 @@ static bool was_reset(const struct shunt_stream *stream)
 	       (!reads_tcp(stream) || shunt_end_has(&stream->end, SHUNT_END_OWES_RESET));
 }
 
+/* A wait for an epoll set does not look for relatives' changes before, because it does not go through the set's streams. */
+static size_t low_water(struct shunt_stream *stream)
+{
+	if (shunt_stream_is_shared(stream))
+		shunt_low_water_look(stream);
+	return atomic_load_explicit(&stream->options.low_water, memory_order_relaxed);
+}
+
 static uint32_t receive_ready(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 	uint32_t ready = 0;
 
-	if (link_readable(rx,
-			  atomic_load_explicit(&stream->options.low_water, memory_order_relaxed)))
+	if (link_readable(rx, low_water(stream)))
 		ready |= EPOLLIN | EPOLLRDNORM;
 	if (__builtin_expect(ended(stream) || was_reset(stream) ||
 				     shunt_end_seems(&stream->end, SHUNT_END_SHUT_READ),

@@ -539,6 +539,12 @@ static inline bool shunt_stream_is_shared(const struct shunt_stream *stream)
 				0);
 }
 
+/* `count`: how many changes relatives have made by now (core/fork/fork_slots.h). */
+static inline bool shunt_stream_mode_differs(uint32_t mode, uint32_t count)
+{
+	return mode / SHUNT_MODE_SEEN != count || mode & SHUNT_MODE_UNCOUNTED;
+}
+
 static inline uint64_t shunt_tx_limit(const struct shunt_tx *tx)
 {
 	/*

@@ -11,6 +11,7 @@
 #include <sys/time.h>
 #include "core/engine.h"
 #include "core/fork/fork_slots.h"
+#include "core/stream/low_water.h"
 #include "core/stream/overflow.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/stream/tx.h"
@@ -41,15 +42,13 @@ static void tell_relatives(struct shunt_stream *stream)
 /* Most are asked for again where they are needed. */
 static void forget_options(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	int low = 1, on = 0;
 	socklen_t length = sizeof(int);
+	int on = 0;
 
 	atomic_store(&stream->options.receive_timeout_ns, UINT64_MAX);
 	atomic_store(&stream->options.send_timeout_ns, UINT64_MAX);
 	atomic_fetch_or(&stream->options.asks, SHUNT_ASKS_UNKNOWN);
-	if (!engine->sys->getsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &low, &length))
-		atomic_store(&stream->options.low_water, low > 0 ? low : 1);
-	length = sizeof(int);
+	shunt_low_water_ask(stream);
 	if (!engine->sys->getsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, &length) &&
 	    on != atomic_load(&stream->tx.gather.corked))
 		shunt_stream_corked(stream, on);
@@ -58,17 +57,12 @@ static void forget_options(struct shunt_engine *engine, int fd, struct shunt_str
 	shunt_tcp_backlog_linger_changed(stream);
 }
 
-static bool may_differ(uint32_t mode, uint32_t count)
-{
-	return mode / SHUNT_MODE_SEEN != count || mode & SHUNT_MODE_UNCOUNTED;
-}
-
 void shunt_stream_look_at_mode(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	uint32_t count = shunt_fork_slots_changes(stream), mode = atomic_load(&stream->mode), next;
 	int flags, saved = errno;
 
-	if (!may_differ(mode, count))
+	if (!shunt_stream_mode_differs(mode, count))
 		return;
 	forget_options(engine, fd, stream);
 	do {
@@ -220,13 +214,6 @@ static void timeout_changed(_Atomic uint64_t *cache, const void *value)
 	atomic_store(cache, given.tv_sec < 0 ? 1 : UINT64_MAX);
 }
 
-static void low_water_changed(struct shunt_stream *stream)
-{
-	int low = ask(stream, SOL_SOCKET, SO_RCVLOWAT);
-
-	atomic_store(&stream->options.low_water, low > 0 ? low : 1);
-}
-
 static void socket_option_changed(struct shunt_stream *stream, int name, const void *value)
 {
 	if (name == SO_LINGER)
@@ -240,7 +227,7 @@ static void socket_option_changed(struct shunt_stream *stream, int name, const v
 	if (name == SO_SNDBUF || name == SO_SNDBUFFORCE)
 		shunt_overflow_changed(stream);
 	if (name == SO_RCVLOWAT)
-		low_water_changed(stream);
+		shunt_low_water_ask(stream);
 }
 
 void shunt_stream_option_changed(struct shunt_stream *stream, int level, int name,

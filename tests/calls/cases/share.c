@@ -515,6 +515,21 @@ static void low_water_by_child(struct end *e)
 	job_report(e, "recv", &j);
 }
 
+/* The set has not been told, and no receive looks. */
+static void low_water_by_child_epoll(struct end *e)
+{
+	int three = 3, ep = set_of(e, e->fd, EPOLLIN);
+
+	ask(e, e->fd);
+	IN_CHILD(setsockopt(e->fd, SOL_SOCKET, SO_RCVLOWAT, &three, sizeof(three)));
+	have(e, 1);
+	wait_on(e, ep, 0);
+	tell(e);
+	wait_on(e, ep, -1);
+	show(e, e->fd, 4, 0);
+	close(ep);
+}
+
 static void one_and_two_peer(struct end *e)
 {
 	char buf[4];
@@ -572,6 +587,7 @@ const struct test cases_share[] = {
 	{"share_nonblocking_by_child", PROCS, nonblocking_by_child, told_fours_peer},
 	{"share_timeouts_by_child", PROCS, timeouts_by_child, told_four_peer},
 	{"share_low_water_by_child", PROCS, low_water_by_child, one_and_two_peer},
+	{"share_low_water_by_child_epoll", PROCS, low_water_by_child_epoll, one_and_two_peer},
 	{"share_nonblocking_by_parent", PROCS, nonblocking_by_parent, echo_peer},
 	{"share_reuseport", ALONE, reuseport, NULL},
 	{"share_listener_passed", ALONE, listener_passed, NULL},
