@@ -41,11 +41,11 @@ got = int(s.makefile().readline())
 print("sent", n, "got", got, flush=True)
 END
 
-# start_source WRAP NAME: a client in the background; its numbers are in $source, $to and $from.
+# start_source WRAP NAME [COMMAND]: a client in the background; its numbers are in $source, $to and $from.
 start_source() {
 	local fifo=$work/$2
 	mkfifo "$fifo.in" "$fifo.out"
-	$1 python3 "$work/source.py" "$server_port" < "$fifo.in" > "$fifo.out" 2> "$fifo.err" &
+	$1 ${3:-python3 "$work/source.py"} "$server_port" < "$fifo.in" > "$fifo.out" 2> "$fifo.err" &
 	source=$!
 	children+=("$source")
 	exec {to}> "$fifo.in" {from}< "$fifo.out"
@@ -134,5 +134,19 @@ check "bad rules at the start are said once" test "$(grep -c "SHUNT_QOS: no rule
 check "and nobody is limited" is "$server_pid" "q" None
 check "all bytes arrive without rules" end_source "$to" "$from"
 
-# A client that cheats is tests/engine/cheat's: no clock of the program's reaches its engine.
+# A client that cheats: its engine's clock goes 50 times as fast as the node's.
+SHUNT_LOG=warn SHUNT_QOS='class bulk limit=100Mbit' start_telling $shunt_run python3 "$work/sink.py" 2> "$work/err"
+start_source "" cheat "$builddir/tests/calls/cheat"
+cheat=$source cheat_to=$to cheat_from=$from
+start_source "$shunt_run" honest
+check "a client that cheats is held" becomes "$server_pid" "any(l['held'] for l in q['links'] if l['peer'] == $cheat)" True
+check "and counted" becomes "$server_pid" "q['classes'][0]['cheats'] > 0" True
+check "and named" grep -q "process $cheat breaks its limit: .* it is held" "$work/err"
+check "and shown" grep -q "process $cheat breaks the limit of class bulk" <($shunt adm "$server_pid" qos)
+becomes "$server_pid" "any(l['arrived'] > 5000 for l in q['links'] if l['peer'] == $cheat)" True
+check "it sends no more than the limit has by now, and two rings" is "$server_pid" \
+	"[l['arrived'] <= process['uptime_ms'] * 3051757 / 1e6 * 1.02 + 2048 + 256 for l in q['links'] if l['peer'] == $cheat]" "[True]"
+check "the client beside it is not held" is "$server_pid" "[l['held'] for l in q['links'] if l['peer'] == $source]" "[0]"
+check "all of the cheat's bytes arrive" end_source "$cheat_to" "$cheat_from"
+check "all of the honest client's bytes arrive" end_source "$to" "$from"
 plan

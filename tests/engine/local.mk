@@ -9,7 +9,7 @@ quick_tests += $(engine_tests) tests/engine/race_fetch.sh
 EXTRA_DIST += tests/engine/race_fetch.sh
 
 # Two engines.
-engine_pair = tests/inspect.c tests/inspect.h tests/sim/names.c tests/sim/names.h tests/engine/pair.c tests/engine/pair.h tests/sim/role.h
+engine_pair = tests/engine/kernel_sys.h tests/inspect.c tests/inspect.h tests/sim/names.c tests/sim/names.h tests/engine/pair.c tests/engine/pair.h tests/sim/role.h
 
 tests_engine_race_SOURCES = tests/engine/race.c $(engine_pair)
 tests_engine_race_LDADD = libshuntcore.a -lpthread

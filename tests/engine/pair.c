@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/engine/pair.h"
+#include "tests/engine/kernel_sys.h"
 #include "tests/sim/names.h"
 #include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/prctl.h>
-#include <sys/random.h>
-#include <unistd.h>
 
 #define PIDS 4194304	/* no process has a higher number */
 #define MANY 256	/* engines until a number is used again: it fits into a pid_t */
@@ -43,19 +38,10 @@ void freeze_clock(bool frozen)
 	frozen_at = frozen ? now() - pair_skew : 0;
 }
 
-int capget(void *header, void *data);	/* libc's, which has no declaration of it */
-
-static const struct shunt_sys sys = {
-	.now = now, .sendmsg = sendmsg, .recvmsg = recvmsg, .getsockopt = getsockopt,
-	.setsockopt = setsockopt, .getsockname = getsockname, .getpeername = getpeername,
-	.shutdown = shutdown, .ioctl = ioctl, .fcntl = fcntl, .dup3 = dup3, .socket = socket,
-	.bind = sim_names_bind, .listen = listen, .accept4 = accept4,
-	.connect = sim_names_connect, .read = read, .write = write,
-	.close = close, .ppoll = ppoll, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
-	.epoll_pwait2 = epoll_pwait2, .getrandom = getrandom, .yield = sched_yield,
-	.getresuid = getresuid, .getresgid = getresgid,
-	.prctl = prctl, .capget = capget, .readlink = readlink,
-};
+static const struct shunt_sys sys = { .now = now,
+				      .bind = sim_names_bind,
+				      .connect = sim_names_connect,
+				      KERNEL_SYS };
 
 void make_engines(const struct shunt_config *config, bool manual)
 {
