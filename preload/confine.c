@@ -30,19 +30,6 @@
 /* FOLLOWED: threads of ours make the call, too, and stay. */
 enum kind { HARMLESS, FOLLOWED, CHANGES, CONFINES };
 
-static _Atomic bool confined;
-
-bool shunt_process_confined(void)
-{
-	return atomic_load_explicit(&confined, memory_order_relaxed);
-}
-
-void shunt_confine_made(struct shunt_engine *engine)
-{
-	if (atomic_load(&confined))
-		shunt_engine_stay(engine);
-}
-
 static struct shunt_engine *engine_leave(enum kind kind)
 {
 	struct shunt_engine *engine = __atomic_load_n(&shunt_process.engine, __ATOMIC_SEQ_CST);
@@ -61,7 +48,7 @@ static void left(enum kind kind, struct shunt_engine *engine, bool done)
 	int saved = errno;
 
 	if (kind == CONFINES && done && !shunt_process_foreign()) {
-		atomic_store(&confined, true);
+		atomic_store(&shunt_process.confined, true);
 		engine = __atomic_load_n(&shunt_process.engine, __ATOMIC_SEQ_CST);
 		if (engine)
 			shunt_engine_stay(engine);

@@ -8,8 +8,6 @@
 /* lsm_set_self_attr(2), newer than some headers: since Linux 5.0 new calls have one number on all machines. */
 #define SHUNT_SYS_LSM_SET_SELF_ATTR 460
 
-/* An engine has been made, perhaps while another thread confined the process. */
-void shunt_confine_made(struct shunt_engine *engine);
 /* Before a call that sets limits, by number. */
 void shunt_rlimit_look(long number, long a, long b, long c);
 long shunt_confine_call(long number, long a, long b, long c, long d, long e, long f);

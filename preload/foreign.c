@@ -1,45 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Does this memory belong to this process alone? A child of vfork(), or of a clone() that shares memory, runs on its
- * parent's memory. Only its process id tells, which costs a system call. A word saves the question: it is set while
- * nobody but this process has ever been able to run on this memory. It is cleared before such a child is made.
- * MADV_WIPEONFORK clears it in the child of a fork, where the handlers of fork.c, if installed, set it anew.
- */
+/* Calls that make a child which may run on our memory (process.c). */
 #include <sched.h>
-#include <sys/mman.h>
-#include <unistd.h>
 #include "preload/process.h"
-
-static _Atomic int never;
-static _Atomic int *alone = &never;	/* without such a page every question goes to the kernel */
-
-void shunt_process_ours(void)
-{
-	shunt_process.pid = getpid();
-	if (alone != &never)
-		atomic_store(alone, 1);
-}
-
-void shunt_process_begin(void)
-{
-	void *page = mmap(NULL, sizeof(*alone), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (page != MAP_FAILED && !madvise(page, sizeof(*alone), MADV_WIPEONFORK))
-		alone = page;
-	else if (page != MAP_FAILED)
-		munmap(page, sizeof(*alone));
-	shunt_process_ours();
-}
-
-void shunt_process_shared(void)
-{
-	atomic_store(alone, 0);
-}
-
-bool shunt_process_foreign(void)
-{
-	return unlikely(!atomic_load(alone)) && shunt_process.pid && shunt_process.pid != getpid();
-}
 
 /* It returns twice, so that nothing of ours may stand between it and its caller: it is left by a jump. */
 #ifndef __clang__

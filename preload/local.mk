@@ -3,6 +3,7 @@
 preload_sources = \
 	preload/accept.c \
 	preload/api.c \
+	preload/begin.c \
 	preload/calls.c preload/calls.h \
 	preload/cancel.c \
 	preload/close.c \
@@ -16,9 +17,11 @@ preload_sources = \
 	preload/foreign.c \
 	preload/fork.c \
 	preload/ioctl.c \
+	preload/make.c \
 	preload/memory.c \
 	preload/message.c \
 	preload/mlock.c preload/mlock.h \
+	preload/once.c preload/once.h \
 	preload/options.c preload/options.h \
 	preload/poll.c \
 	preload/process.c preload/process.h \
@@ -29,6 +32,7 @@ preload_sources = \
 	preload/select.c \
 	preload/send.c \
 	preload/sendfile.c \
+	preload/settings.c preload/settings.h \
 	preload/signal.c \
 	preload/socket.c \
 	preload/sockopt.c \

@@ -24,14 +24,15 @@ struct shunt_process {
 	_Atomic int uring;		/* enum shunt_uring: what was last answered about rings of io_uring */
 	pid_t pid;			/* whose memory this is */
 	bool cancels;			/* some thread has been cancelled */
+	_Atomic bool confined;		/* it has confined itself, and nothing more is to leave TCP */
 	bool anew;			/* the service thread has ended: it begins anew with the next wait (confine.c) */
 };
 
 extern struct shunt_process shunt_process;
 
-/* Makes the engine, unless it exists. False: there will not be one. errno is kept. */
+/* make.c: makes the engine, unless it exists. False: there will not be one. errno is kept. */
 bool shunt_process_engine(void);
-/* The configuration; NULL with SHUNT_ENABLE=0. */
+/* settings.c: the configuration; NULL with SHUNT_ENABLE=0. */
 const struct shunt_config *shunt_process_config(void);
 /* False with SHUNT_ENABLE=0: nothing is wrapped. Reads the configuration at the first call. */
 bool shunt_process_enabled(void);
@@ -40,7 +41,7 @@ bool shunt_process_enabled(void);
  * descriptors and signal handlers, so its changes to them must not be written down.
  */
 bool shunt_process_foreign(void);
-/* foreign.c: once, before a child can be made; in the child of a fork; before a child that shares memory is made. */
+/* Once, before a child can be made; in the child of a fork; before a child that shares memory is made. */
 void shunt_process_begin(void);
 void shunt_process_ours(void);
 void shunt_process_shared(void);
@@ -52,13 +53,14 @@ void shunt_signal_watch_faults(void);
 void shunt_process_finish(void);
 /* fork.c: for all forks to come. */
 void shunt_process_atfork(void);
-/* confine.c: the process has confined itself, and nothing more is to leave TCP. */
 bool shunt_process_confined(void);
+/* confine.c */
 void shunt_process_begin_anew(void);
-/* Is there an engine? */
+/* Is there an engine? And from now on there is none. */
 bool shunt_process_has_engine(void);
+void shunt_process_no_engine(void);
 /*
- * In the child of a fork for which the engine, if any, was not prepared. Objects that another
+ * make.c: in the child of a fork for which the engine, if any, was not prepared. Objects that another
  * thread was making are gone with that thread. `again`: an engine of our own may be made later;
  * otherwise every descriptor is the kernel's, for ever.
  */

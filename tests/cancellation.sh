@@ -58,7 +58,7 @@ hw_counters open
 hw_counters openat
 hw_counters read
 hw_counters readdir
-conf_file close			# cancellation is held off (preload/process.c)
+conf_file close			# cancellation is held off (preload/once.c)
 conf_file open
 conf_file read
 keyfile close			# cancellation is held off

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include "core/base/program.h"
+#include "preload/process.h"
+
+static void end(int status, void *unused)
+{
+	(void)status;
+	(void)unused;
+	shunt_process_finish();
+}
+
+/*
+ * Nothing happens here but the look-ups: most programs never open a TCP socket, and for them Shunt
+ * shall cost nothing to speak of.
+ *
+ * Destructors of libraries and handlers of the program may use connections, so the engine ends after them. exit() calls
+ * handlers in reverse order. The dynamic linker's, which runs all destructors, is registered after constructors like
+ * this one have run. A destructor of ours, or atexit(), would run before other libraries' destructors.
+ * If a registration fails, peers learn of the end from the kernel.
+ */
+__attribute__((constructor)) static void begin(void)
+{
+	shunt_calls_resolve();
+	shunt_calls_find_clock();
+	shunt_memory_resolve();
+	shunt_program_note(program_invocation_short_name);
+	shunt_process_begin();
+	shunt_process_atfork();
+	(void)on_exit(end, NULL);
+	(void)at_quick_exit(shunt_process_finish);
+}
