@@ -134,6 +134,10 @@ void a_piece_each(struct mmsghdr *m, int n, struct iovec *v, int step);
 void abc_peer(struct end *e);		/* offers "abc" */
 void abc_later_peer(struct end *e);	/* sends it between two meetings */
 void ten_peer(struct end *e);		/* offers "0123456789" */
+/* Both ends have sent ten bytes that nobody has read. Later they are all still there, and there is nothing more. */
+void tens(struct end *e);
+void tens_peer(struct end *e);
+void untouched(struct end *e);
 void ten_later_peer(struct end *e);	/* after one more meeting */
 void ten_only_peer(struct end *e);	/* and shows what has come, which should be nothing */
 void one_byte_peer(struct end *e);	/* supplies "x" */

@@ -46,27 +46,6 @@ static char *unmapped(struct end *e)
 	return p;
 }
 
-static void tens(struct end *e)
-{
-	put(e, e->fd, "0123456789");
-	arrived(e, e->fd, 10);
-	meet(e);
-}
-
-static void peer(struct end *e)
-{
-	tens(e);
-	meet(e);
-	show(e, e->fd, 100, MSG_DONTWAIT);
-}
-
-static void untouched(struct end *e)
-{
-	show(e, e->fd, 100, MSG_DONTWAIT);
-	show(e, e->fd, 100, MSG_DONTWAIT);
-	meet(e);
-}
-
 static void calls_send(struct end *e, char *p, size_t len)
 {
 	struct iovec v[3] = { piece("x", 1), piece("yz", 2), { .iov_base = p, .iov_len = len } };
@@ -424,12 +403,12 @@ static void races_peer(struct end *e)
 }
 
 const struct test cases_faults[] = {
-	{ "fault_send", 0, sends, peer },
-	{ "fault_receive", 0, receives, peer },
-	{ "fault_tail", 0, tails, peer },
+	{ "fault_send", 0, sends, tens_peer },
+	{ "fault_receive", 0, receives, tens_peer },
+	{ "fault_tail", 0, tails, tens_peer },
 	{ "fault_parts", 0, pieces, pieces_peer },
-	{ "fault_handlers", PROCS, handlers, peer },
-	{ "fault_default", PROCS, deaths, peer },
+	{ "fault_handlers", PROCS, handlers, tens_peer },
+	{ "fault_default", PROCS, deaths, tens_peer },
 	{ "fault_race", 0, races, races_peer },
 	{ NULL, 0, NULL, NULL },
 };

@@ -167,18 +167,24 @@ static void prepare(struct end *e)
 }
 
 /* The last of the calls, send(), is for connections that are not used any more. */
-static void each(struct end *e)
+static void hit_each(struct end *e, void (*handler)(int), int flags)
 {
 	struct job j;
 
+	for (size_t i = 0; i < COUNT - 1; i++) {
+		install(e, SIGUSR1, handler, flags);
+		job_hit(e, &j, calls[i].work, e->fd);
+		job_join(e, &j);
+		say(e, "%s: jumped %ld, done %d, %d caught", calls[i].name, j.result, j.done,
+		    (int)caught);
+	}
+}
+
+static void each(struct end *e)
+{
 	prepare(e);
-	for (int flags = 0; flags <= SA_RESTART; flags += SA_RESTART)
-		for (size_t i = 0; i < COUNT - 1; i++) {
-			install(e, SIGUSR1, on_jump, flags);
-			job_hit(e, &j, calls[i].work, e->fd);
-			job_join(e, &j);
-			say(e, "%s: jumped %ld, %d caught", calls[i].name, j.result, (int)caught);
-		}
+	hit_each(e, on_jump, 0);
+	hit_each(e, on_jump, SA_RESTART);
 	ask(e, e->fd);
 	wait_on(e, set, 0);
 	finish(e, e->fd);
@@ -291,30 +297,18 @@ static void then_cancelled(struct end *e)
 /* A thread may end in its handler. */
 static void then_gone(struct end *e)
 {
-	struct job j;
-
 	prepare(e);
-	for (size_t i = 0; i < COUNT - 1; i++) {
-		install(e, SIGUSR1, on_exit_thread, SA_RESTART);
-		job_hit(e, &j, calls[i].work, e->fd);
-		job_join(e, &j);
-		say(e, "%s: done %d, %d caught", calls[i].name, j.done, (int)caught);
-	}
+	hit_each(e, on_exit_thread, SA_RESTART);
 	ask(e, e->fd);
 	finish(e, e->fd);
 }
 
 static void then_forked(struct end *e)
 {
-	struct job j;
 	pid_t pid;
 
 	prepare(e);
-	install(e, SIGUSR1, on_jump, 0);
-	for (size_t i = 0; i < COUNT - 1; i++) {
-		job_hit(e, &j, calls[i].work, e->fd);
-		job_join(e, &j);
-	}
+	hit_each(e, on_jump, 0);
 	pid = MUST(e, fork());
 	if (!pid) {
 		become(e, "child");

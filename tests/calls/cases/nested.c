@@ -10,6 +10,25 @@ static void job_wait_a_while(struct job *j)
 	j->err = errno;
 }
 
+static void say_woken(struct end *e, struct job *j)
+{
+	job_join(e, j);
+	say(e, "woken: %ld", j->result);
+}
+
+/* A byte of the peer's wakes who sleeps in the set, which reports it then. So many are unread with it. */
+static void woken_by_byte(struct end *e, int out, int unread)
+{
+	struct job j;
+
+	job_sleeps(e, &j, job_wait, out);
+	tell(e);
+	say_woken(e, &j);
+	await(e);
+	arrived(e, e->fd, unread);
+	wait_on(e, out, 0);
+}
+
 /* A set inside that is asked for nothing, then for what is there already, while a thread sleeps in the outer one. */
 static void asked_late(struct end *e)
 {
@@ -23,8 +42,7 @@ static void asked_late(struct end *e)
 		arrived(e, e->fd, 1);
 		asleep(e, j.tid);
 		modify(e, out, in, EPOLLIN | (i ? EPOLLET : 0));
-		job_join(e, &j);
-		say(e, "woken: %ld", j.result);
+		say_woken(e, &j);
 		show(e, e->fd, 10, 0);
 		wait_on(e, out, 0);
 		modify(e, out, in, 0);
@@ -34,8 +52,7 @@ static void asked_late(struct end *e)
 	modify(e, out, in, EPOLLIN);
 	asleep(e, j.tid);
 	tell(e);
-	job_join(e, &j);
-	say(e, "woken: %ld", j.result);
+	say_woken(e, &j);
 	await(e);
 	arrived(e, e->fd, 1);
 	wait_on(e, out, 0);
@@ -47,8 +64,7 @@ static void asked_late(struct end *e)
 	TRY(e, epoll_ctl(out, EPOLL_CTL_DEL, in, NULL));
 	job_start(e, &j, job_wait_a_while, out);
 	add(e, out, in, EPOLLIN, 1);
-	job_join(e, &j);
-	say(e, "woken: %ld", j.result);
+	say_woken(e, &j);
 	show(e, e->fd, 10, 0);
 	TRY(e, epoll_ctl(out, EPOLL_CTL_ADD, in, &(struct epoll_event){.events = EPOLLIN}));
 	TRY(e, epoll_ctl(in, EPOLL_CTL_ADD, out, &(struct epoll_event){.events = EPOLLIN}));
@@ -61,16 +77,9 @@ static void asked_late(struct end *e)
 static void edges_within(struct end *e)
 {
 	int in = set_of(e, e->fd, EPOLLIN), out = set_of(e, in, EPOLLIN | EPOLLET);
-	struct job j;
 
 	for (int i = 0; i < 4; i++) {
-		job_sleeps(e, &j, job_wait, out);
-		tell(e);
-		job_join(e, &j);
-		say(e, "woken: %ld", j.result);
-		await(e);
-		arrived(e, e->fd, i == 3 ? 1 : i + 1);
-		wait_on(e, out, 0);
+		woken_by_byte(e, out, i == 3 ? 1 : i + 1);
 		if (i == 2)
 			show(e, e->fd, 10, 0);
 	}
@@ -83,16 +92,9 @@ static void edges_within(struct end *e)
 static void edge_inside(struct end *e)
 {
 	int in = set_of(e, e->fd, EPOLLIN | EPOLLET), out = set_of(e, in, EPOLLIN);
-	struct job j;
 
 	for (int i = 0; i < 2; i++) {
-		job_sleeps(e, &j, job_wait, out);
-		tell(e);
-		job_join(e, &j);
-		say(e, "woken: %ld", j.result);
-		await(e);
-		arrived(e, e->fd, 1);
-		wait_on(e, out, 0);
+		woken_by_byte(e, out, 1);
 		wait_on(e, in, 0);
 		wait_on(e, out, 0);
 		wait_on(e, in, 0);
@@ -138,16 +140,9 @@ static void deep(struct end *e)
 static void once_within(struct end *e)
 {
 	int in = set_of(e, e->fd, EPOLLIN), out = set_of(e, in, EPOLLIN | EPOLLONESHOT);
-	struct job j;
 
 	for (int i = 0; i < 2; i++) {
-		job_sleeps(e, &j, job_wait, out);
-		tell(e);
-		job_join(e, &j);
-		say(e, "woken: %ld", j.result);
-		await(e);
-		arrived(e, e->fd, 1);
-		wait_on(e, out, 0);
+		woken_by_byte(e, out, 1);
 		modify(e, out, in, EPOLLIN | EPOLLONESHOT);
 		wait_on(e, out, 0);
 		show(e, e->fd, 10, 0);
@@ -172,20 +167,17 @@ static void armed_again(struct end *e)
 		asleep(e, j.tid);
 		say(e, "woken by nothing: %d", j.done);
 		tell(e);
-		job_join(e, &j);
-		say(e, "woken: %ld", j.result);
+		say_woken(e, &j);
 		await(e);
 		arrived(e, e->fd, 1);
 		job_sleeps(e, &j, job_wait, ep);
 		modify(e, ep, e->fd, EPOLLRDHUP | EPOLLONESHOT);
 		asleep(e, j.tid);
 		modify(e, ep, e->fd, EPOLLIN | EPOLLONESHOT | (i == 2 ? EPOLLET : 0));
-		job_join(e, &j);
-		say(e, "woken: %ld", j.result);
+		say_woken(e, &j);
 		job_sleeps(e, &j, job_wait, ep);
 		modify(e, ep, e->fd, EPOLLOUT | EPOLLONESHOT);
-		job_join(e, &j);
-		say(e, "woken: %ld", j.result);
+		say_woken(e, &j);
 		show(e, e->fd, 10, 0);
 		modify(e, ep, e->fd, EPOLLIN | EPOLLONESHOT);
 	}
@@ -238,8 +230,7 @@ static void early(struct end *e, void (*work)(struct job *j), int outer)
 	meet(e);
 	asleep(e, j.tid);
 	tell(e);
-	job_join(e, &j);
-	say(e, "woken: %ld", j.result);
+	say_woken(e, &j);
 	await(e);
 	show(e, e->fd, 10, 0);
 	tell(e);

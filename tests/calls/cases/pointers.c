@@ -21,29 +21,6 @@ static void *high(void)
 	return (void *)(uintptr_t)(0xffff800000000000ull + hidden(4096));
 }
 
-/* Both ends have sent ten bytes that nobody has read. */
-static void tens(struct end *e)
-{
-	put(e, e->fd, "0123456789");
-	arrived(e, e->fd, 10);
-	meet(e);
-}
-
-static void tens_peer(struct end *e)
-{
-	tens(e);
-	meet(e);
-	show(e, e->fd, 100, MSG_DONTWAIT);
-}
-
-/* Still there, and nothing more; and the other end has not got anything either. */
-static void untouched(struct end *e)
-{
-	show(e, e->fd, 100, MSG_DONTWAIT);
-	show(e, e->fd, 100, MSG_DONTWAIT);
-	meet(e);
-}
-
 static void buffers(struct end *e)
 {
 	tens(e);

@@ -54,6 +54,27 @@ void offer(struct end *e, const char *s)
 	meet(e);
 }
 
+void tens(struct end *e)
+{
+	put(e, e->fd, "0123456789");
+	arrived(e, e->fd, 10);
+	meet(e);
+}
+
+void tens_peer(struct end *e)
+{
+	tens(e);
+	meet(e);
+	show(e, e->fd, 100, MSG_DONTWAIT);
+}
+
+void untouched(struct end *e)
+{
+	show(e, e->fd, 100, MSG_DONTWAIT);
+	show(e, e->fd, 100, MSG_DONTWAIT);
+	meet(e);
+}
+
 void put_urgent(struct end *e)
 {
 	put(e, e->fd, "abc");

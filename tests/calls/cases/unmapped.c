@@ -57,27 +57,6 @@ static void connects(struct end *e)
 	close(l);
 }
 
-static void tens(struct end *e)
-{
-	put(e, e->fd, "0123456789");
-	arrived(e, e->fd, 10);
-	meet(e);
-}
-
-static void peer(struct end *e)
-{
-	tens(e);
-	meet(e);
-	show(e, e->fd, 100, MSG_DONTWAIT);
-}
-
-static void untouched(struct end *e)
-{
-	show(e, e->fd, 100, MSG_DONTWAIT);
-	show(e, e->fd, 100, MSG_DONTWAIT);
-	meet(e);
-}
-
 static void options(struct end *e)
 {
 	int v = 1;
@@ -186,10 +165,10 @@ static void messages(struct end *e)
 
 const struct test cases_unmapped[] = {
 	{"unmapped_connect", ALONE, connects, NULL},
-	{"unmapped_options", 0, options, peer},
-	{"unmapped_poll", 0, polls, peer},
-	{"unmapped_answers", 0, answers, peer},
-	{"unmapped_epoll", 0, epolls, peer},
-	{"unmapped_messages", 0, messages, peer},
+	{"unmapped_options", 0, options, tens_peer},
+	{"unmapped_poll", 0, polls, tens_peer},
+	{"unmapped_answers", 0, answers, tens_peer},
+	{"unmapped_epoll", 0, epolls, tens_peer},
+	{"unmapped_messages", 0, messages, tens_peer},
 	{NULL, 0, NULL, NULL},
 };

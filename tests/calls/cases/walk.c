@@ -380,17 +380,19 @@ static void taken_out_peer(struct end *e)
 	drain(e, e->fd);
 }
 
+#define WALK(name, walks) { "walk_" #name, RAW | NOFLIP, walks, walk_peer }
+
 const struct test cases_walk[] = {
-	{ "walk_socket", RAW | NOFLIP, of_sockets, walk_peer },
-	{ "walk_tcp", RAW | NOFLIP, of_tcp, walk_peer },
-	{ "walk_ip", RAW | NOFLIP, of_ip, walk_peer },
+	WALK(socket, of_sockets),
+	WALK(tcp, of_tcp),
+	WALK(ip, of_ip),
 	{ "walk_ipv6", RAW | IPV6 | NOFLIP, of_ipv6, walk_peer },
-	{ "walk_filtered", RAW | NOFLIP, filtered, walk_peer },
-	{ "walk_other_protocols", RAW | NOFLIP, other_protocols, walk_peer },
-	{ "walk_wide_times", RAW | NOFLIP, wide_times, walk_peer },
-	{ "walk_before", RAW | NOFLIP, before, walk_peer },
+	WALK(filtered, filtered),
+	WALK(other_protocols, other_protocols),
+	WALK(wide_times, wide_times),
+	WALK(before, before),
 	{ "walk_inherited", ALONE | NOFLIP, inherited, NULL },
-	{ "walk_fast_opened", RAW | NOFLIP, fast_opened, walk_peer },
+	WALK(fast_opened, fast_opened),
 	{ "walk_taken_out", 0, taken_out, taken_out_peer },
 	{ NULL, 0, NULL, NULL },
 };
