@@ -73,8 +73,8 @@ void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking);
 /* After the real connect() to `address` returned `result` (0 or -errno) on a stream. */
 void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const struct sockaddr *address, socklen_t length);
 /*
- * The same after a send with MSG_FASTOPEN, which connects: `result` is the bytes that it has sent, or -errno. Nothing on
- * a stream that was connected before.
+ * After a send with MSG_FASTOPEN to `address`, which connects the stream. `result` is the number of bytes sent, or -errno.
+ * Does nothing if the stream was connected before.
  */
 void shunt_file_opened(struct shunt_engine *engine, int fd, ssize_t result,
 		       const struct sockaddr *address, socklen_t length);
@@ -199,7 +199,7 @@ enum shunt_asks {
 	SHUNT_ASKS_UNKNOWN = 1 << 0,	/* only the kernel knows of the next two */
 	SHUNT_ASKS_STAMPS = 1 << 1,	/* times of arrival with each message (SO_TIMESTAMP…) */
 	SHUNT_ASKS_UNREAD = 1 << 2,	/* with each message how much is left to read (TCP_INQ) */
-	/* No link can do these: such a connection stays on TCP. */
+	/* A link cannot do these, so the connection stays on TCP while one of them is on. */
 	SHUNT_NEEDS_TIMES = 1 << 3,	/* SO_TIMESTAMPING */
 	SHUNT_NEEDS_PEEK_OFF = 1 << 4,	/* SO_PEEK_OFF */
 	SHUNT_NEEDS_FILTER = 1 << 5,	/* SO_ATTACH_FILTER, SO_ATTACH_BPF */
@@ -268,8 +268,9 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
  */
 void shunt_thread_signalled(bool restart);
 /*
- * Around libc's calls that may be cancellation points, in a call that is none. A handler that runs meanwhile has the
- * program's own cancellation state, also after a jump. Not nested.
+ * For an exported call that is not a cancellation point but makes calls of libc that may be one: hold before them, let
+ * after them. A signal handler that runs between the two has the program's own cancellation state, and so has the code
+ * that it jumps to. Not nested.
  */
 void shunt_thread_hold_cancel(void);
 void shunt_thread_let_cancel(void);

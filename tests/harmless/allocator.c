@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * To be linked to a program: an allocator that makes a system call by its number when it begins, under its lock, as
- * jemalloc does. Whatever is called in there must not allocate. It begins before Shunt's constructor has run.
+ * An allocator to be linked to a program. Like jemalloc, it makes a system call by number at its first allocation, and
+ * holds its lock meanwhile. So Shunt must not allocate inside that call, which comes before Shunt's constructor has run.
  */
 #include <pthread.h>
 #include <stdlib.h>
