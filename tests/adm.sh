@@ -164,6 +164,7 @@ for words in "--all" "--user" "--user no-such-user help" "--program" "--wrong he
 done
 # A stopped one says nothing, and keeps no other's answer.
 kill -STOP "$second"
+while grep -q '^State:.*(\(running\|sleeping\|disk sleep\))' /proc/"$second"/task/*/status; do sleep 0.01; done
 expect 1 "$shunt" adm "$server" "$second" set SHUNT_SPIN_US 8
 has "$out" "^$server +transfer +done "
 has "$out" "^$second +transfer +silent "

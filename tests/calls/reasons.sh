@@ -54,11 +54,16 @@ deferring_server() {
 	does="wait" use "$shunt_run" && says "$client_pid" "$work/client" "the peer runs without Shunt" && again && leave
 }
 
+all_stopped() { # PID: a signal is sent before each thread of it has heard
+	! grep -qE '^State:.*\((running|sleeping|disk sleep)\)' /proc/"$1"/task/*/status
+}
+
 # Of two processes that are let in everywhere, the one that is asked ends before it has answered.
 ends_before_it_answers() {
 	export SHUNT_LOG=debug
 	serve "$shunt_run"
 	kill -STOP "$server_pid"
+	within all_stopped "$server_pid"
 	does="wait" use "$shunt_run"
 	within grep -q "debug: descriptor .*: rendezvous .*: connected" "$work/client" || { kill -KILL "$server_pid"; return 1; }
 	kill -KILL "$server_pid"
