@@ -275,6 +275,8 @@ fi
 perf=$!
 children "$perf" 2
 for child in "${found[@]}"; do
+	# It is there before it has moved, and ends after a minute in any case.
+	until grep -q '^Cpus_allowed_list:[[:space:]]0$' "/proc/$child/status" || [ ! -d "/proc/$child" ]; do sleep 0.01; done
 	has "$(cat "/proc/$child/status")" '^Cpus_allowed_list:[[:space:]]0$'
 done
 kill -TERM "$perf"
