@@ -93,6 +93,7 @@ static __attribute__((noinline)) int poll_and_tell(struct shunt_engine *engine, 
 	return total;
 }
 
+/* Receives that have been taken are posted again by the caller. */
 static int poll_some(struct shunt_engine *engine, int limit)
 {
 	struct shunt_group *group = &engine->group;
@@ -113,16 +114,28 @@ static int poll_some(struct shunt_engine *engine, int limit)
 		return 0;
 	}
 	group->completions += total;
-	if (__builtin_expect(group->polled.repost_lanes != NULL, 0))
-		group->hooks->repost(engine);
 	return total;
+}
+
+static void post_again(struct shunt_engine *engine)
+{
+	if (__builtin_expect(engine->group.polled.repost_lanes != NULL, 0))
+		engine->group.hooks->repost(engine);
+}
+
+static int batch_of(struct shunt_engine *engine)
+{
+	return shunt_narrow_int(shunt_config_live(&engine->config.poll_batch));
 }
 
 int shunt_group_poll_locked(struct shunt_engine *engine)
 {
+	int n;
+
 	shunt_assert_held(&engine->group.lock);
-	return poll_some(engine, shunt_narrow_int(shunt_config_live(&engine->config.poll_batch) *
-						  POLL_ROUNDS));
+	n = poll_some(engine, batch_of(engine) * POLL_ROUNDS);
+	post_again(engine);
+	return n;
 }
 
 int shunt_group_poll(struct shunt_engine *engine)
@@ -138,17 +151,37 @@ int shunt_group_poll(struct shunt_engine *engine)
 	return n;
 }
 
+int64_t shunt_group_most(const struct shunt_group *group)
+{
+	int64_t most = 0;
+
+	shunt_assert_held(&group->lock);
+	for (uint32_t i = 0; i < group->cqs.count; i++)
+		most += group->cqs.of[i]->cqe;
+	return most;
+}
+
+/*
+ * Receives are not posted again before the end, so a peer that floods us is heard at most as often as it had receives
+ * when we began.
+ */
 void shunt_group_poll_fully(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
+	int64_t left = INT64_MAX;
 	int n;
 
 	do {
 		shunt_lock_take(&group->lock);
-		n = shunt_group_poll_locked(engine);
+		if (left == INT64_MAX)
+			left = shunt_group_most(group);
+		n = poll_some(engine, batch_of(engine) * POLL_ROUNDS);
+		left -= n;
+		if (!n || left <= 0)
+			post_again(engine);
 		shunt_lock_leave(&group->lock);
 		shunt_group_after(engine, group);
-	} while (n);
+	} while (n && left > 0);
 }
 
 /* --- events --- */
@@ -199,36 +232,42 @@ void shunt_group_take_event(struct shunt_engine *engine)
 	atomic_store(&group->polled.rearm, true);
 }
 
-/* Some of what a wake-up takes. True: it takes more. */
-static bool take_some(struct shunt_engine *engine)
+/* Some of what a wake-up takes, which is *left at most. True: it takes more. */
+static bool take_some(struct shunt_engine *engine, int64_t *left)
 {
 	const struct shunt_polling *mode = shunt_polling(engine);
 	int n;
 
 	if (mode->bounded) {
-		poll_some(engine, shunt_narrow_int(shunt_config_live(&engine->config.poll_batch)));
+		poll_some(engine, batch_of(engine));
+		post_again(engine);
 		return false;
 	}
 	n = shunt_group_poll_locked(engine);
-	return mode->drains ? n > 0 : engine->group.polled.more;
+	*left -= n;
+	return *left > 0 && (mode->drains ? n > 0 : engine->group.polled.more);
 }
 
 void shunt_group_hear_locked(struct shunt_engine *engine)
 {
-	shunt_assert_held(&engine->group.lock);
-	while (take_some(engine))
+	int64_t left = shunt_group_most(&engine->group);
+
+	while (take_some(engine, &left))
 		;
 }
 
 void shunt_group_hear(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
+	int64_t left = INT64_MAX;
 	bool more;
 
 	shunt_group_take_event(engine);
 	do {
 		shunt_lock_take(&group->lock);
-		more = take_some(engine);
+		if (left == INT64_MAX)
+			left = shunt_group_most(group);
+		more = take_some(engine, &left);
 		shunt_lock_leave(&group->lock);
 		shunt_group_after(engine, group);
 	} while (more);

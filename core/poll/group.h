@@ -105,7 +105,15 @@ struct shunt_group {
  * lane locks held; does nothing when another thread is polling.
  */
 int shunt_group_poll(struct shunt_engine *engine);
-/* Takes all there are now, waiting for another thread's poll. No lock right of group.lock held. */
+/*
+ * So many completions can be there at most. A loop that takes all there are takes no more than that: a peer that posts
+ * as fast as we poll would keep it for as long as it likes. group.lock held.
+ */
+int64_t shunt_group_most(const struct shunt_group *group);
+/*
+ * Takes all there are now, and not what comes meanwhile. Waits for another thread's poll. No lock right of group.lock
+ * held.
+ */
 void shunt_group_poll_fully(struct shunt_engine *engine);
 /* The same with group.lock already held; the caller runs shunt_group_after() once it has left it. */
 int shunt_group_poll_locked(struct shunt_engine *engine);

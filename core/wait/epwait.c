@@ -109,6 +109,24 @@ static int kernel_wait(struct shunt_engine *engine, struct shunt_epset *set,
 	return n < 0 ? n : kernel_said(set, begun, events, max, n, heard);
 }
 
+/* Nothing has come for the set; perhaps it is behind what the poll has taken. How many events there are then. */
+static int look_behind(struct shunt_engine *engine, struct shunt_epset *set,
+		       struct epoll_event *events, int max, int *taken)
+{
+	struct shunt_group *group = &engine->group;
+	int64_t left = shunt_group_most(group);
+	int n = 0;
+
+	while (!n && group->polled.more && left > 0) {
+		int took = shunt_group_poll_locked(engine);
+
+		*taken += took;
+		left -= took;
+		n = shunt_watch_collect(engine, set, events, max, 0);
+	}
+	return n;
+}
+
 /*
  * Behind `n` events of the kernel. How many there are then. *found: the completions that a polling
  * caller took. If another thread had the core meanwhile, the caller looks at the kernel's part
@@ -130,10 +148,8 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 		max = 0;
 	if (n < max)
 		n += shunt_watch_collect(engine, set, events + n, max - n, n);
-	while (!n && max && group->polled.more) {	/* perhaps what the poll has left behind */
-		taken += shunt_group_poll_locked(engine);
-		n = shunt_watch_collect(engine, set, events, max, 0);
-	}
+	if (!n && max && group->polled.more)
+		n = look_behind(engine, set, events, max, &taken);
 	group->looker = NULL;
 	/* Another thread of the set is for what is left, as the kernel has it: a level that was just reported is. */
 	if (__builtin_expect(set->sleeping && shunt_watch_any_ready(engine, set), 0))

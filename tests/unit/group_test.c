@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 #include "core/engine.h"
+#include "core/lane/lane.h"
 #include "core/lane/roster.h"
 #include "core/poll/sleeper.h"
 
@@ -19,7 +20,12 @@ static ssize_t note_kick(int fd, const void *buffer, size_t bytes)
 	return bytes;
 }
 
-static const struct shunt_sys sys = { .write = note_kick };
+static uint64_t no_time(void)
+{
+	return 1;
+}
+
+static const struct shunt_sys sys = { .write = note_kick, .now = no_time };
 
 struct bed {	/* an engine with a device, and three sleepers; the last to come is the first in the list */
 	struct shunt_engine engine;
@@ -126,6 +132,77 @@ static void each_device_numbers_its_own(void **state)
 	assert_null(shunt_roster_find(&bed->engine, &cqs[0], 18));
 }
 
+/* --- loops that take all there is --- */
+
+#define CQE 4096
+
+/* A peer that posts as fast as it is polled; much later it has had enough, so that the test ends. */
+static int flood_left;
+
+static int flooded(struct ibv_cq *cq, int room, struct ibv_wc *wc)
+{
+	(void)cq;
+	memset(wc, 0, (size_t)room * sizeof(*wc));
+	if (room > flood_left)
+		room = flood_left;
+	flood_left -= room;
+	return room;
+}
+
+static uint32_t applied, reposted;
+
+static void note_completion(struct shunt_engine *engine, const struct ibv_cq *cq,
+			    const struct ibv_wc *wc)
+{
+	static struct shunt_lane taken;
+
+	(void)cq, (void)wc;
+	applied++;
+	engine->group.polled.repost_lanes = &taken;
+}
+
+static void note_repost(struct shunt_engine *engine)
+{
+	engine->group.polled.repost_lanes = NULL;
+	reposted++;
+}
+
+static const struct shunt_hooks flood_hooks = { .apply = note_completion, .repost = note_repost };
+
+static void flood(struct bed *bed, struct ibv_context *context, struct ibv_cq *cq)
+{
+	context->ops.poll_cq = flooded;
+	*cq = (struct ibv_cq) { .context = context, .cqe = CQE };
+	bed->engine.group.hooks = &flood_hooks;
+	bed->engine.group.cqs.count = 1;
+	bed->engine.group.cqs.of[0] = cq;
+	shunt_config_defaults(&bed->engine.config);
+	flood_left = 1 << 20;
+	applied = reposted = 0;
+}
+
+/* They take no more than can have been there when they began. */
+static void a_flood_does_not_hold_a_poll(void **state)
+{
+	struct bed *bed = *state;
+	struct shunt_engine *engine = &bed->engine;
+	struct ibv_context context = { 0 };
+	struct ibv_cq cq;
+
+	flood(bed, &context, &cq);
+	shunt_lock_leave(&engine->group.lock);
+	shunt_group_poll_fully(engine);
+	assert_in_range(applied, CQE, 2 * CQE);
+	assert_int_equal(reposted, 1);	/* nobody floods for long without receives of ours */
+	applied = 0;
+	shunt_group_hear(engine);
+	assert_in_range(applied, CQE, 2 * CQE);
+	applied = 0;
+	shunt_lock_take(&engine->group.lock);
+	shunt_group_hear_locked(engine);
+	assert_in_range(applied, CQE, 2 * CQE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -135,6 +212,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_apart_is_left_alone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_device, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(each_device_numbers_its_own, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_flood_does_not_hold_a_poll, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
