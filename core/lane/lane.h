@@ -105,7 +105,9 @@ struct shunt_lane {
 	_Atomic uint64_t lane_value;
 	bool kicked;			/* in polled.kick_lanes */
 	struct shunt_lane *next_kick, *next_repost;
-	struct shunt_lane *next_in_group;
+	struct shunt_lane *next_in_group;			/* group.lanes */
+	struct shunt_lane **at_in_group;			/* what points to this lane there; NULL: it is not listed */
+	struct shunt_lane *next_in_row, **at_in_row;		/* group.lane_rows */
 	struct shunt_slow slow;		/* service thread */
 	_Atomic uint64_t mute_since;	/* nothing that is posted reaches anybody (fault.h); 0: no such thing */
 	uint64_t mute_wr;		/* the first that did not */

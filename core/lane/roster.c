@@ -7,8 +7,52 @@
 
 static void count(struct shunt_group *group, const struct shunt_lane *lane, int change)
 {
-	if (lane->qp)
-		shunt_devices_count(group, lane->qp->send_cq, change);
+	shunt_devices_count(group, lane->qp->send_cq, change);
+}
+
+/* Devices number their queue pairs one after the other, so rows fill evenly. */
+static struct shunt_lane **row_of(struct shunt_group *group, uint32_t qp_num)
+{
+	return &group->lane_rows[qp_num % SHUNT_LANE_ROWS];
+}
+
+/* Neither list is walked: a peer may end a thousand links at once. */
+static void enter(struct shunt_group *group, struct shunt_lane *lane)
+{
+	struct shunt_lane **row = row_of(group, lane->qp->qp_num);
+
+	lane->next_in_group = group->lanes;
+	lane->at_in_group = &group->lanes;
+	if (lane->next_in_group)
+		lane->next_in_group->at_in_group = &lane->next_in_group;
+	group->lanes = lane;
+	lane->next_in_row = *row;
+	lane->at_in_row = row;
+	if (lane->next_in_row)
+		lane->next_in_row->at_in_row = &lane->next_in_row;
+	*row = lane;
+}
+
+static void leave_group(struct shunt_lane *lane)
+{
+	*lane->at_in_group = lane->next_in_group;
+	if (lane->next_in_group)
+		lane->next_in_group->at_in_group = lane->at_in_group;
+	*lane->at_in_row = lane->next_in_row;
+	if (lane->next_in_row)
+		lane->next_in_row->at_in_row = lane->at_in_row;
+	lane->at_in_group = NULL;
+}
+
+static void forget_kick(struct shunt_group *group, const struct shunt_lane *lane)
+{
+	struct shunt_lane **p = &group->polled.kick_lanes;
+
+	if (!lane->kicked)
+		return;
+	while (*p != lane)
+		p = &(*p)->next_kick;
+	*p = lane->next_kick;
 }
 
 void shunt_roster_add(struct shunt_engine *engine, struct shunt_lane *lane)
@@ -17,8 +61,7 @@ void shunt_roster_add(struct shunt_engine *engine, struct shunt_lane *lane)
 
 	shunt_lock_take(&group->lock);
 	lane->serial = engine->fault.lanes++;
-	lane->next_in_group = group->lanes;
-	group->lanes = lane;
+	enter(group, lane);
 	count(group, lane, 1);
 	shunt_lock_leave(&group->lock);
 }
@@ -28,20 +71,12 @@ void shunt_roster_remove(struct shunt_engine *engine, struct shunt_lane *lane)
 	struct shunt_group *group = &engine->group;
 
 	shunt_lock_take(&group->lock);
-	for (struct shunt_lane **p = &group->lanes; *p; p = &(*p)->next_in_group) {
-		if (*p == lane) {
-			*p = lane->next_in_group;
-			shunt_lane_stats_add(&group->ended, lane);
-			count(group, lane, -1);
-			break;
-		}
+	if (lane->at_in_group) {
+		leave_group(lane);
+		shunt_lane_stats_add(&group->ended, lane);
+		count(group, lane, -1);
 	}
-	for (struct shunt_lane **p = &group->polled.kick_lanes; *p; p = &(*p)->next_kick) {
-		if (*p == lane) {
-			*p = lane->next_kick;
-			break;
-		}
-	}
+	forget_kick(group, lane);
 	while (!shunt_lock_try(&lane->lock)) {	/* who serves it leaves it with group.lock held (shunt_roster_next) */
 		shunt_lock_leave(&group->lock);
 		shunt_lock_take(&lane->lock);
@@ -55,11 +90,11 @@ void shunt_roster_remove(struct shunt_engine *engine, struct shunt_lane *lane)
 /* Each device has numbers of its own: the CQ tells them apart. */
 struct shunt_lane *shunt_roster_find(struct shunt_engine *engine, const struct ibv_cq *cq, uint32_t qp_num)
 {
-	struct shunt_lane *lane = engine->group.lanes;
+	struct shunt_lane *lane = *row_of(&engine->group, qp_num);
 
 	shunt_assert_held(&engine->group.lock);
 	while (lane && (lane->qp->qp_num != qp_num || lane->qp->send_cq != cq))
-		lane = lane->next_in_group;
+		lane = lane->next_in_row;
 	return lane;
 }
 

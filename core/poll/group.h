@@ -16,6 +16,7 @@
 #include "core/poll/gap.h"
 
 #define SHUNT_CQS_MAX 64	/* beyond SHUNT_CQS they are made as lanes need them */
+#define SHUNT_LANE_ROWS 1024	/* 2^n: 8,192 links of strangers are eight in a row */
 
 struct shunt_engine;
 struct shunt_epset;
@@ -92,6 +93,7 @@ struct shunt_group {
 	 */
 	struct shunt_epset *looker;
 	struct shunt_lane *lanes;		/* all that complete here */
+	struct shunt_lane *lane_rows[SHUNT_LANE_ROWS];	/* the same lanes, by the last bits of their queue pairs' numbers */
 	struct shunt_lane_stats ended;		/* what those that are gone had counted */
 	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */
 	_Atomic uint64_t inflight;	/* data bytes posted and not known to be complete, where SHUNT_WINDOW_DEVICE is set */

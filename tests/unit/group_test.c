@@ -6,6 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include "core/engine.h"
 #include "core/lane/lane.h"
 #include "core/lane/roster.h"
@@ -118,18 +120,95 @@ static void no_device(void **state)
 	assert_false(shunt_sleeper_lead(&bed->engine, &bed->sleeper[1]));
 }
 
+/* --- the lanes --- */
+
+/* The test holds group.lock, which these two take. */
+static void add(struct bed *bed, struct shunt_lane *lane)
+{
+	shunt_lock_leave(&bed->engine.group.lock);
+	shunt_roster_add(&bed->engine, lane);
+	shunt_lock_take(&bed->engine.group.lock);
+}
+
+static void remove_lane(struct bed *bed, struct shunt_lane *lane)
+{
+	shunt_lock_leave(&bed->engine.group.lock);
+	shunt_roster_remove(&bed->engine, lane);
+	shunt_lock_take(&bed->engine.group.lock);
+}
+
 /* Two devices that number their queue pairs alike. */
 static void each_device_numbers_its_own(void **state)
 {
 	struct bed *bed = *state;
 	struct ibv_cq cqs[2];
 	struct ibv_qp qps[2] = { { .qp_num = 17, .send_cq = &cqs[0] }, { .qp_num = 17, .send_cq = &cqs[1] } };
-	struct shunt_lane lanes[2] = { { .qp = &qps[0], .next_in_group = &lanes[1] }, { .qp = &qps[1] } };
+	struct shunt_lane lanes[2] = { { .qp = &qps[0] }, { .qp = &qps[1] } };
 
-	bed->engine.group.lanes = lanes;
+	for (int i = 0; i < 2; i++)
+		add(bed, &lanes[i]);
 	for (int i = 0; i < 2; i++)
 		assert_ptr_equal(shunt_roster_find(&bed->engine, &cqs[i], 17), &lanes[i]);
 	assert_null(shunt_roster_find(&bed->engine, &cqs[0], 18));
+	for (int i = 0; i < 2; i++)
+		remove_lane(bed, &lanes[i]);
+	assert_null(bed->engine.group.lanes);
+}
+
+#define MANY 1024
+
+/* One of a thousand lanes, in memory of its own. */
+struct lone {
+	struct shunt_lane lane;
+	struct ibv_qp qp;
+};
+
+static size_t lone_bytes(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	return (sizeof(struct lone) + page - 1) / page * page;
+}
+
+static void hide(char *memory, int i, bool hidden)
+{
+	assert_int_equal(mprotect(memory + (size_t)i * lone_bytes(), lone_bytes(),
+				  hidden ? PROT_NONE : PROT_READ | PROT_WRITE), 0);
+}
+
+/* A lane is found, and leaves the roster beside its neighbours, while the memory of all other lanes is out of reach. */
+static void a_lane_is_found_without_a_walk(void **state)
+{
+	struct bed *bed = *state;
+	struct ibv_cq cq;
+	size_t bytes = lone_bytes();
+	char *memory = mmap(NULL, MANY * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+
+	assert_ptr_not_equal(memory, MAP_FAILED);
+	for (int i = 0; i < MANY; i++) {
+		struct lone *lone = (struct lone *)(memory + (size_t)i * bytes);
+
+		lone->qp = (struct ibv_qp) { .qp_num = (uint32_t)i + 1, .send_cq = &cq };
+		lone->lane.qp = &lone->qp;
+		add(bed, &lone->lane);
+	}
+	for (int i = 0; i < MANY; i++)
+		hide(memory, i, true);
+	for (int i = 0; i < MANY; i++) {
+		hide(memory, i, false);
+		assert_ptr_equal(shunt_roster_find(&bed->engine, &cq, (uint32_t)i + 1),
+				 memory + (size_t)i * bytes);
+		if (i)	/* the lane that came before, which is the next in the list, takes note of what points to it */
+			hide(memory, i - 1, false);
+		if (i + 1 < MANY)
+			hide(memory, i + 1, false);
+		remove_lane(bed, (struct shunt_lane *)(memory + (size_t)i * bytes));
+		for (int j = i ? i - 1 : 0; j <= i + 1 && j < MANY; j++)
+			hide(memory, j, true);
+	}
+	assert_null(bed->engine.group.lanes);
+	munmap(memory, MANY * bytes);
 }
 
 /* --- loops that take all there is --- */
@@ -212,6 +291,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(one_apart_is_left_alone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(no_device, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(each_device_numbers_its_own, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_lane_is_found_without_a_walk, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(a_flood_does_not_hold_a_poll, set_up, tear_down),
 	};
 

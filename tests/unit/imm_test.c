@@ -15,6 +15,7 @@
 #include "core/device/imm.h"
 #include "core/device/soft/soft.h"
 #include "core/engine.h"
+#include "core/lane/roster.h"
 
 enum { MEMORY = 1 << 20, MANY = 40, TRACED = 256 };
 
@@ -121,7 +122,7 @@ static void make_end(struct end *end, uint32_t sends, uint32_t receives)
 	end->lane.qp = make_qp(end, &end->lane, sends, receives);
 	assert_non_null(end->lane.qp);
 	assert_non_null(end->lane.imm);
-	end->engine->group.lanes = &end->lane;
+	shunt_roster_add(end->engine, &end->lane);
 }
 
 static void modify(struct end *end, struct ibv_qp_attr attr, int mask)

@@ -87,29 +87,29 @@ static int list_add(struct soft_qps *list, struct soft_qp *qp)
 	return 0;
 }
 
-static void list_remove(struct soft_qps *list, const struct soft_qp *qp)
+/* The last takes the place that is free: no list is walked, for a peer may end a thousand QPs at once. */
+static void receivers_remove(struct soft_cq *cq, const struct soft_qp *qp)
 {
-	for (uint32_t i = 0; i < list->count; i++) {
-		if (list->at[i] == qp) {
-			list->at[i] = list->at[--list->count];
-			return;
-		}
-	}
+	struct soft_qp *last = cq->receivers.at[--cq->receivers.count];
+
+	cq->receivers.at[qp->place] = last;
+	last->place = qp->place;
+}
+
+static void senders_remove(struct soft_cq *cq, const struct soft_qp *qp)
+{
+	struct soft_qp *last = cq->senders.at[--cq->senders.count];
+
+	cq->senders.at[qp->send_place] = last;
+	last->send_place = qp->send_place;
 }
 
 /* Could everything attached complete at once, with nobody polling, and not fit? */
-static void cq_judge(struct soft_cq *cq)
+static void cq_judge(struct soft_cq *cq, int64_t sends, int64_t receives)
 {
-	uint64_t most = 0;
-
-	for (uint32_t i = 0; i < cq->receivers.count; i++) {
-		struct soft_qp *qp = cq->receivers.at[i];
-
-		most += qp->rq_mask + 1ull + (qp->send_cq == cq ? qp->sq_depth : 0);
-	}
-	for (uint32_t i = 0; i < cq->senders.count; i++)
-		most += cq->senders.at[i]->sq_depth;
-	cq->may_overflow = most > (uint64_t)cq->ibv.cqe;
+	cq->sends += (uint64_t)sends;
+	cq->receives += (uint64_t)receives;
+	cq->may_overflow = cq->sends + cq->receives > (uint64_t)cq->ibv.cqe;
 }
 
 /*
@@ -139,59 +139,86 @@ void soft_cq_cover(struct soft_qp *qp)
 /* A ring that can hold what the QP and those already there may have waiting. */
 static int reserve(struct soft_cq *cq, const struct soft_qp *qp)
 {
-	uint64_t sends = qp->sq_depth;
 	int err;
 
 	soft_lock(&cq->lock);
-	for (uint32_t i = 0; i < cq->receivers.count; i++)
-		sends += cq->receivers.at[i]->send_cq == cq ? cq->receivers.at[i]->sq_depth : 0;
-	for (uint32_t i = 0; i < cq->senders.count; i++)
-		sends += cq->senders.at[i]->sq_depth;
-	err = soft_cq_reserve(cq, sends);
+	err = soft_cq_reserve(cq, cq->sends + qp->sq_depth);
 	soft_unlock(&cq->lock);
 	return err;
+}
+
+static int attach_receiver(struct soft_qp *qp)
+{
+	struct soft_cq *cq = qp->recv_cq;
+	int err;
+
+	soft_lock(&cq->lock);
+	err = list_add(&cq->receivers, qp);
+	if (!err) {
+		qp->place = cq->receivers.count - 1;
+		cq_judge(cq, qp->send_cq == cq ? qp->sq_depth : 0, qp->rq_mask + 1ll);
+		soft_cq_cover(qp);
+	}
+	soft_unlock(&cq->lock);
+	return err;
+}
+
+static int attach_sender(struct soft_qp *qp)
+{
+	struct soft_cq *cq = qp->send_cq;
+	int err;
+
+	soft_lock(&cq->lock);
+	err = list_add(&cq->senders, qp);
+	if (!err) {
+		qp->send_place = cq->senders.count - 1;
+		cq_judge(cq, qp->sq_depth, 0);
+	}
+	soft_unlock(&cq->lock);
+	return err;
+}
+
+static void detach_receiver(struct soft_qp *qp)
+{
+	struct soft_cq *cq = qp->recv_cq;
+
+	soft_lock(&cq->lock);
+	receivers_remove(cq, qp);
+	soft_cq_clean(cq, qp);
+	cq_judge(cq, qp->send_cq == cq ? -(int64_t)qp->sq_depth : 0, -(qp->rq_mask + 1ll));
+	soft_unlock(&cq->lock);
+}
+
+static void detach_sender(struct soft_qp *qp)
+{
+	struct soft_cq *cq = qp->send_cq;
+
+	soft_lock(&cq->lock);
+	senders_remove(cq, qp);
+	soft_cq_clean(cq, qp);
+	cq_judge(cq, -(int64_t)qp->sq_depth, 0);
+	soft_unlock(&cq->lock);
 }
 
 int soft_cq_attach(struct soft_qp *qp)
 {
 	int err = reserve(qp->send_cq, qp);
 
-	if (err)
-		return err;
-	soft_lock(&qp->recv_cq->lock);
-	err = list_add(&qp->recv_cq->receivers, qp);
-	cq_judge(qp->recv_cq);
-	soft_cq_cover(qp);
-	soft_unlock(&qp->recv_cq->lock);
+	if (!err)
+		err = attach_receiver(qp);
 	if (err || qp->send_cq == qp->recv_cq)
 		return err;
-	soft_lock(&qp->send_cq->lock);
-	err = list_add(&qp->send_cq->senders, qp);
-	cq_judge(qp->send_cq);
-	soft_unlock(&qp->send_cq->lock);
-	if (!err)
-		return 0;
-	soft_lock(&qp->recv_cq->lock);
-	list_remove(&qp->recv_cq->receivers, qp);
-	soft_unlock(&qp->recv_cq->lock);
+	err = attach_sender(qp);
+	if (err)
+		detach_receiver(qp);
 	return err;
-}
-
-static void cq_detach(struct soft_cq *cq, struct soft_qp *qp)
-{
-	soft_lock(&cq->lock);
-	list_remove(&cq->receivers, qp);
-	list_remove(&cq->senders, qp);
-	soft_cq_clean(cq, qp);
-	cq_judge(cq);
-	soft_unlock(&cq->lock);
 }
 
 void soft_cq_detach(struct soft_qp *qp)
 {
-	cq_detach(qp->recv_cq, qp);
+	detach_receiver(qp);
 	if (qp->send_cq != qp->recv_cq)
-		cq_detach(qp->send_cq, qp);
+		detach_sender(qp);
 }
 
 void soft_cq_lock_both(struct soft_qp *qp)

@@ -103,7 +103,7 @@ struct soft_wc { /* a completed send that waits in the CQ's ring */
 	uint16_t opcode, status;
 };
 
-struct soft_qps { /* a list of QPs that is walked on every poll */
+struct soft_qps { /* a list of QPs that is walked on every poll; each knows its place in it */
 	struct soft_qp **at;
 	uint32_t count, room;
 };
@@ -116,6 +116,7 @@ struct soft_cq {
 	struct soft_qps receivers; /* QPs with this recv_cq */
 	struct soft_qps senders; /* QPs with this send_cq that are not in `receivers` */
 	uint32_t turn; /* the receiver to look at first: nobody starves */
+	uint64_t sends, receives; /* that the queues attached may have waiting */
 	bool may_overflow; /* the queues attached could hold more than `cqe` */
 	_Atomic uint32_t busy; /* attached QPs with WRs that wait to be executed */
 	_Atomic uint32_t overflow; /* enum soft_overflow */
@@ -169,7 +170,9 @@ struct soft_qp {
 	struct soft_context *context;
 	struct soft_pd *pd;
 	struct soft_cq *send_cq, *recv_cq;
-	struct soft_qp *next; /* of the context */
+	struct soft_qp *next, **at; /* of the context; and what points to this one there */
+	uint32_t place; /* in the list of its recv_cq */
+	uint32_t send_place; /* in the list of its send_cq, where that is another */
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr; /* as last modified */
 	uint32_t queue_index;

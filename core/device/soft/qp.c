@@ -94,18 +94,19 @@ static void context_link(struct soft_qp *qp)
 {
 	soft_lock(&qp->context->list_lock);
 	qp->next = qp->context->qps;
+	qp->at = &qp->context->qps;
+	if (qp->next)
+		qp->next->at = &qp->next;
 	qp->context->qps = qp;
 	soft_unlock(&qp->context->list_lock);
 }
 
 static void context_unlink(struct soft_qp *qp)
 {
-	struct soft_qp **at;
-
 	soft_lock(&qp->context->list_lock);
-	for (at = &qp->context->qps; *at != qp; at = &(*at)->next)
-		;
-	*at = qp->next;
+	*qp->at = qp->next;
+	if (qp->next)
+		qp->next->at = qp->at;
 	soft_unlock(&qp->context->list_lock);
 }
 
