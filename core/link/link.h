@@ -48,7 +48,7 @@ struct shunt_link {
 	struct shunt_arena arena;
 	uint64_t peer_arena;	/* address and size as the peer told us, checked */
 	uint64_t peer_arena_bytes;
-	uint64_t maps;		/* bytes of the peer's segment, at most, as HELLO says; 0: all (share.h) */
+	uint64_t maps;		/* bytes of the peer's segment, at most, where address space is limited; 0: it is not (share.h) */
 	uint64_t space;		/* of its engine's space_links */
 	uint32_t peer_streams;
 	uint32_t peer_pid;	/* from the kernel; another host's is the peer's word, for messages alone */

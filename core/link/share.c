@@ -81,15 +81,23 @@ uint64_t shunt_share_plan(struct shunt_link *link)
 	return share.arena;
 }
 
+uint64_t shunt_share_maps(const struct shunt_link *link)
+{
+	const struct shunt_device_kind *kind = link->device->kind;
+	uint64_t own = kind->size_arena ? kind->segment_bytes(link->pd) : 0;
+
+	return link->maps ? link->maps : (own + SHUNT_MAPS_BYTES - 1) / SHUNT_MAPS_BYTES * SHUNT_MAPS_BYTES;
+}
+
 void shunt_share_begin(struct shunt_link *link)
 {
 	const struct shunt_device_kind *kind = link->device->kind;
 
-	if (!link->maps)
-		return;
-	mapped_count(link,
-		     kind->segment_bytes(link->pd) + link->maps + GUARDS * shunt_guard_cost());
-	kind->map_most(link->pd, link->maps);
+	if (kind->map_most)
+		kind->map_most(link->pd, shunt_share_maps(link));
+	if (link->maps)
+		mapped_count(link, kind->segment_bytes(link->pd) + link->maps +
+					   GUARDS * shunt_guard_cost());
 }
 
 const char *shunt_share_heed(struct shunt_link *link, const struct shunt_hello *hello)

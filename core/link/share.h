@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mappings of links if the program has limited its address space (core/base/space.h). The arena of such a process is
- * small, and of its peer's segment it maps the beginning only. It says in HELLO how much that is (`maps`), and the
- * peer carves its rings out of that part of its arena. Service thread, apart from shunt_share_thread().
+ * Mappings of links. Of a peer's segment a process maps no more than its own has, whatever the peer says: a segment may
+ * have 64 GiB, and a peer makes as many links as it may. A process that has limited its address space (core/base/space.h)
+ * has a small arena, and maps less. It says in HELLO how much that is (`maps`), and the peer carves its rings out of that
+ * part of its arena. Service thread, apart from shunt_share_thread().
  */
 #ifndef SHUNT_CORE_LINK_SHARE_H
 #define SHUNT_CORE_LINK_SHARE_H
@@ -24,6 +25,8 @@ void shunt_share_spare_heap(const struct shunt_engine *engine);
  * or the device has no way to do with less (engine->short_of_space). Inside shunt_own_fds_begin().
  */
 uint64_t shunt_share_plan(struct shunt_link *link);
+/* Bytes of the peer's segment that the link maps at most. 0: its device maps nothing. Its domain is there. */
+uint64_t shunt_share_maps(const struct shunt_link *link);
 /* The link's domain is there. */
 void shunt_share_begin(struct shunt_link *link);
 /* The peer maps as little as its HELLO says. NULL; or why there can be no link. Before its QPs are connected. */

@@ -89,7 +89,7 @@ static int say_hello(struct shunt_link *link)
 	hello->pid = link->engine->pid;
 	hello->kind = link->device->kind->number;
 	hello->nonces = link->nonces;
-	hello->maps = shunt_narrow_u32(link->maps / SHUNT_MAPS_BYTES);
+	hello->maps = shunt_narrow_u32(shunt_share_maps(link) / SHUNT_MAPS_BYTES);
 	shunt_nonce_hello(link->hellos[!link->initiator], hello);
 	return shunt_link_send(link, &message, fds, count);
 }

@@ -202,7 +202,7 @@ struct shunt_hello {
 	uint32_t lanes;		/* 1 to SHUNT_LANES_MAX; in the answer, no more than were offered: so many it is */
 	uint16_t nonces;	/* 1: connections are proven by nonces; both ends alike; or 0 */
 	uint16_t retains;	/* 1: the sender keeps what has not arrived, and sends it over TCP if the QP dies; or 0 */
-	uint32_t maps;		/* soft: of the receiver's segment the sender maps so many SHUNT_MAPS_BYTES; 0: all of it */
+	uint32_t maps;		/* soft: of the receiver's segment the sender maps so many SHUNT_MAPS_BYTES; 0: all of it, as earlier versions did */
 	uint8_t address[SHUNT_LANES_MAX][SHUNT_ADDRESS_BYTES];	/* of each lane's QP */
 };
 

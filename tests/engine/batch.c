@@ -519,6 +519,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_smaller_number_counts),
 		cmocka_unit_test(senseless_numbers_are_refused),
 		cmocka_unit_test(a_peer_with_little_address_space),
+		cmocka_unit_test(a_link_maps_no_more_than_it_has),
 		cmocka_unit_test(queue_pairs_may_be_connected_later),
 		cmocka_unit_test(fewer_where_there_are_no_more),
 		cmocka_unit_test(queues_are_what_the_device_has),

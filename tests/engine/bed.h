@@ -108,6 +108,7 @@ void the_device_window_is_of_all_lanes(void **state);
 void the_smaller_number_counts(void **state);
 void senseless_numbers_are_refused(void **state);
 void a_peer_with_little_address_space(void **state);
+void a_link_maps_no_more_than_it_has(void **state);
 void queue_pairs_may_be_connected_later(void **state);
 void fewer_where_there_are_no_more(void **state);
 void queues_are_what_the_device_has(void **state);

@@ -4,10 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "core/admin/stats.h"
 #include "core/base/space.h"
+#include "core/device/soft/shm_segment.h"
 #include "core/device/soft/soft.h"
 #include "core/fd/own_fds.h"
 #include "core/lane/lanes.h"
@@ -212,7 +215,8 @@ void the_smaller_number_counts(void **state)
 }
 
 /* A link at whose other end nobody is, and which has heard a HELLO. */
-static struct shunt_link *hear(bool initiator, uint32_t lanes, uint32_t maps, int *other)
+/* `segment`: a file that is told of instead of that of the other engine, and its size. */
+static struct shunt_link *hear_of(bool initiator, uint32_t lanes, uint32_t maps, int segment, uint64_t bytes, int *other)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_HELLO };
 	struct shunt_hello *hello = &message.hello;
@@ -227,6 +231,10 @@ static struct shunt_link *hear(bool initiator, uint32_t lanes, uint32_t maps, in
 	link = shunt_link_create(engines[0], &channel, initiator);
 	assert_non_null(link);
 	assert_int_equal(soft_qp_export(bed.lane[1]->qp, &address, fds), 0);
+	if (segment >= 0) {
+		fds[0] = segment;
+		address.segment_bytes = bytes;
+	}
 	*hello = (struct shunt_hello) { .magic = SHUNT_WIRE_MAGIC, .version = SHUNT_WIRE_VERSION, .arena_address = 4096,
 					.arena_bytes = 1 << 20, .receives = 64, .streams = 8, .kind = 1, .lanes = lanes,
 					.maps = maps };
@@ -237,6 +245,11 @@ static struct shunt_link *hear(bool initiator, uint32_t lanes, uint32_t maps, in
 	role_rest(&role);
 	*other = pair[1];
 	return link;
+}
+
+static struct shunt_link *hear(bool initiator, uint32_t lanes, uint32_t maps, int *other)
+{
+	return hear_of(initiator, lanes, maps, -1, 0, other);
 }
 
 static int maps(bool initiator, uint32_t maps)
@@ -301,6 +314,46 @@ void a_peer_with_little_address_space(void **state)
 				 SHUNT_LINK_UP);
 		assert_int_equal(maps(initiator, UINT32_MAX), SHUNT_LINK_UP);
 	}
+	end_bed();
+}
+
+/* A sealed file as a segment is, of which no page is in memory but the first. */
+static int large_segment(uint64_t bytes)
+{
+	struct segment_header header = { SEGMENT_MAGIC, SEGMENT_VERSION, bytes };
+	int fd = memfd_create("large", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	assert_int_equal(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL), 0);
+	assert_int_equal(pwrite(fd, &header, sizeof(header), 0), sizeof(header));
+	return fd;
+}
+
+/* A peer says that its segment has 64 GiB. No more of it is mapped than we have ourselves, and the peer is told so. */
+void a_link_maps_no_more_than_it_has(void **state)
+{
+	struct shunt_config config = lanes_config(1);
+	int other, fd = large_segment(SEGMENT_BYTES_MAX);
+
+	(void)state;
+	make_bed(&config, 1);
+	for (int initiator = 0; initiator < 2; initiator++) {
+		struct shunt_link *link = hear_of(initiator, 1, 0, fd, SEGMENT_BYTES_MAX, &other);
+		uint64_t own = soft_segment_bytes(link->pd);
+		struct shunt_message said = { 0 };
+
+		while (!initiator && said.type != SHUNT_MSG_HELLO)	/* an initiator has not met the peer, and says nothing */
+			assert_int_equal(recv(other, &said, sizeof(said), MSG_DONTWAIT), sizeof(said));
+		assert_int_equal(atomic_load(&link->state), SHUNT_LINK_UP);
+		assert_in_range(soft_qp_mapped(link->lanes[0].qp), own, own + SHUNT_MAPS_BYTES - 1);
+		if (!initiator)
+			assert_int_equal(said.hello.maps * (uint64_t)SHUNT_MAPS_BYTES,
+					 soft_qp_mapped(link->lanes[0].qp));
+		role_kill_link(link, "the test");
+		shunt_link_destroy(link);
+		close(other);
+	}
+	close(fd);
 	end_bed();
 }
 
