@@ -20,6 +20,7 @@
 #include "core/stream/left.h"
 #include "core/stream/plain.h"
 #include "core/link/link.h"
+#include "core/peer/limits.h"
 #include "core/loop/loop.h"
 #include "core/base/log.h"
 #include "core/base/narrow.h"
@@ -70,6 +71,7 @@ struct shunt_engine {
 	_Atomic bool no_new_privs;	/* a thread of the program has set it, or is about to: so does the service thread */
 	uint32_t times_left;		/* how often the service thread has ended; leave_lock */
 	_Atomic int links_up;		/* links that carry or may carry streams */
+	struct shunt_strangers strangers;
 	_Atomic uint64_t queue_pairs; /* that devices have made so far */
 	_Atomic uint64_t evicted; /* links that ended because nothing used them */
 	_Atomic uint64_t impatient;	/* ns; until then no call waits for EXPECT (tx.c) */

@@ -125,7 +125,6 @@ struct shunt_service {
 	struct shunt_refused refused[SHUNT_REFUSED_SLOTS];
 	uint32_t refused_next;
 	struct shunt_teller *tellers;	/* who accepts at addresses of ours */
-	uint32_t teller_count;
 	struct shunt_had *had;		/* what they have; NULL: nothing yet */
 	struct shunt_rendezvous process;	/* shunt/link/IDENTITY: for who was sent to us by another process */
 	struct shunt_rendezvous abroad;	/* the socket in SHUNT_DIR, under all its names (meeting.h) */

@@ -162,6 +162,26 @@ static void put_qos(struct shunt_json *text, struct shunt_engine *engine)
 	free(member);
 }
 
+/* What strangers have here, and what they may have (core/peer/limits.h). */
+static void put_strangers(struct shunt_json *text, struct shunt_engine *engine)
+{
+	struct shunt_strangers *strangers = &engine->strangers;
+	struct shunt_most most = shunt_limits_most(engine);
+
+	shunt_json_put(text, "\"strangers\":{");
+	text->comma = false;
+	shunt_json_number(text, "links", atomic_load(&strangers->links));
+	shunt_json_number(text, "links_most", most.links);
+	shunt_json_number(text, "unproven", atomic_load(&strangers->unproven));
+	shunt_json_number(text, "unproven_most", SHUNT_GUESTS);
+	shunt_json_number(text, "co_listeners", atomic_load(&strangers->tellers));
+	shunt_json_number(text, "co_listeners_most", most.tellers);
+	shunt_json_number(text, "address_space", atomic_load(&strangers->space));
+	shunt_json_number(text, "address_space_most", SHUNT_SPACE_OF_STRANGERS);
+	shunt_json_number(text, "refused", atomic_load(&strangers->refused));
+	shunt_json_put(text, "},");
+}
+
 static void put_reasons(struct shunt_json *text, struct shunt_engine *engine)
 {
 	shunt_json_put(text, "\"reasons\":{");
@@ -264,6 +284,7 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	shunt_streams_each(engine, list_stream, &sum);
 	put_totals(&text, &sum);
 	put_histograms(&text, &sum.totals, &lanes);
+	put_strangers(&text, engine);
 	put_reasons(&text, engine);
 	put_left(&text, engine);
 	shunt_lock_leave(&engine->streams_lock);

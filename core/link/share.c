@@ -86,7 +86,18 @@ uint64_t shunt_share_maps(const struct shunt_link *link)
 	const struct shunt_device_kind *kind = link->device->kind;
 	uint64_t own = kind->size_arena ? kind->segment_bytes(link->pd) : 0;
 
-	return link->maps ? link->maps : (own + SHUNT_MAPS_BYTES - 1) / SHUNT_MAPS_BYTES * SHUNT_MAPS_BYTES;
+	own = (own + SHUNT_MAPS_BYTES - 1) / SHUNT_MAPS_BYTES * SHUNT_MAPS_BYTES;
+	return link->maps ? link->maps : own;
+}
+
+uint64_t shunt_share_space(const struct shunt_link *link)
+{
+	const struct shunt_device_kind *kind = link->device->kind;
+
+	if (!kind->size_arena || !link->pd)
+		return 0;
+	return kind->segment_bytes(link->pd) +
+	       (link->lane_count ? kind->mapped(link->lanes[0].qp) : 0);
 }
 
 void shunt_share_begin(struct shunt_link *link)

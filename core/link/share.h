@@ -27,6 +27,8 @@ void shunt_share_spare_heap(const struct shunt_engine *engine);
 uint64_t shunt_share_plan(struct shunt_link *link);
 /* Bytes of the peer's segment that the link maps at most. 0: its device maps nothing. Its domain is there. */
 uint64_t shunt_share_maps(const struct shunt_link *link);
+/* What a link maps at present, guards apart: both segments. */
+uint64_t shunt_share_space(const struct shunt_link *link);
 /* The link's domain is there. */
 void shunt_share_begin(struct shunt_link *link);
 /* The peer maps as little as its HELLO says. NULL; or why there can be no link. Before its QPs are connected. */

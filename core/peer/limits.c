@@ -2,6 +2,7 @@
 #include "core/peer/limits.h"
 #include <sys/resource.h>
 #include "core/base/narrow.h"
+#include "core/link/share.h"
 #include "core/link/trust.h"
 #include "core/service.h"
 
@@ -13,6 +14,7 @@ bool shunt_limits_allow(struct shunt_service *service, uint32_t pid, uint32_t co
 	if (!service->limited)
 		shunt_log(SHUNT_LOG_WARN, "process %u has %u %s here: more are refused", pid, count, what);
 	service->limited = true;
+	atomic_fetch_add(&service->engine->strangers.refused, 1);
 	return false;
 }
 
@@ -26,18 +28,33 @@ static bool is_barred(const struct shunt_service *service, uid_t user)
 	return false;
 }
 
-/* A link has up to four descriptors, and the program needs some, too: connections of its own, for one. */
-static uint32_t most_of_strangers(void)
+static uint32_t least(uint32_t one, uint64_t other)
 {
-	struct rlimit limit = { 1024, 1024 };
-
-	getrlimit(RLIMIT_NOFILE, &limit);
-	return limit.rlim_cur / SHUNT_STRANGERS_SHARE < SHUNT_LINKS_OF_STRANGERS ?
-	       shunt_narrow_u32(limit.rlim_cur / SHUNT_STRANGERS_SHARE) : SHUNT_LINKS_OF_STRANGERS;
+	return other < one ? shunt_narrow_u32(other) : one;
 }
 
-struct strangers {
-	uint32_t all, of_user;
+/*
+ * A link has up to four descriptors, and maps two segments. The program needs some of both, too: for connections of its
+ * own, for one.
+ */
+struct shunt_most shunt_limits_most(const struct shunt_engine *engine)
+{
+	struct rlimit limit = { 1024, 1024 };
+	uint64_t space = SHUNT_SPACE_OF_STRANGERS / (2 * engine->config.arena_bytes);
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	return (struct shunt_most) {
+		.links = least(least(SHUNT_LINKS_OF_STRANGERS, space),
+			       limit.rlim_cur / SHUNT_STRANGERS_SHARE),
+		.tellers = least(SHUNT_TELLERS, limit.rlim_cur / SHUNT_STRANGERS_SHARE),
+	};
+}
+
+struct count {
+	uint32_t links, unproven; /* of strangers */
+	uint32_t links_of_user, unproven_of_user;
+	uint32_t of_process; /* of strangers or not */
+	uint64_t space; /* what those of strangers map */
 };
 
 /* From another network namespace nothing is proven before the link is up. */
@@ -48,51 +65,70 @@ static bool is_guest(const struct shunt_link *link)
 		       !link->channel.proven;
 }
 
-/* Links of strangers that came to us; `unproven`: only those on which nothing has been proven. */
-static struct strangers count_strangers(const struct shunt_service *service, uid_t user,
-					bool unproven)
+static void count_stranger(struct count *count, const struct shunt_link *link, uid_t user)
 {
-	struct strangers count = { 0, 0 };
+	bool guest = is_guest(link), of_user = link->peer_user == user;
+
+	count->links++;
+	count->links_of_user += of_user;
+	count->unproven += guest;
+	count->unproven_of_user += guest && of_user;
+	count->space += shunt_share_space(link);
+}
+
+/* Links that came to us, and those of the peer among them. */
+static struct count count_links(const struct shunt_service *service, const struct ucred *peer)
+{
+	struct count count = { 0 };
 
 	for (struct shunt_link *link = service->links; link; link = link->next) {
-		if (link->initiator || !link->channel.proves ||
-		    (unproven && !is_guest(link)) ||
-		    atomic_load(&link->state) == SHUNT_LINK_DEAD)
+		if (link->initiator || atomic_load(&link->state) == SHUNT_LINK_DEAD)
 			continue;
-		count.all++;
-		count.of_user += link->peer_user == user;
+		count.of_process += link->channel.kind == SHUNT_CHANNEL_UNIX &&
+				    link->peer_pid == (uint32_t)peer->pid &&
+				    link->peer_user == peer->uid;
+		if (link->channel.proves)
+			count_stranger(&count, link, peer->uid);
 	}
 	return count;
 }
 
-static bool allows_stranger(struct shunt_service *service, const struct ucred *peer)
+static bool allows_stranger(struct shunt_service *service, const struct ucred *peer,
+			    const struct count *count)
 {
-	struct strangers guests = count_strangers(service, peer->uid, true);
-	struct strangers every = count_strangers(service, peer->uid, false);
-	uint32_t pid = (uint32_t)peer->pid, most = most_of_strangers();
+	uint32_t pid = (uint32_t)peer->pid, most = shunt_limits_most(service->engine).links;
 
 	return !is_barred(service, peer->uid) &&
-	       shunt_limits_allow(service, pid, guests.of_user, SHUNT_GUESTS_PER_USER,
+	       shunt_limits_allow(service, pid, count->unproven_of_user, SHUNT_GUESTS_PER_USER,
 				  "links of its user that have proven nothing") &&
-	       shunt_limits_allow(service, pid, guests.all, SHUNT_GUESTS,
+	       shunt_limits_allow(service, pid, count->unproven, SHUNT_GUESTS,
 				  "links of others that have proven nothing") &&
-	       shunt_limits_allow(service, pid, every.of_user, most / 2, "links of its user") &&
-	       shunt_limits_allow(service, pid, every.all, most, "links of others");
+	       shunt_limits_allow(service, pid, count->links_of_user, most / 2,
+				  "links of its user") &&
+	       shunt_limits_allow(service, pid, count->links, most, "links of others");
 }
 
 bool shunt_limits_link(struct shunt_service *service, int fd, bool strange)
 {
-	uint32_t count = 0;
+	struct count count;
 	struct ucred peer;
 
-	if (!shunt_trust_peer(service->engine, fd, &peer) ||
-	    (strange && !allows_stranger(service, &peer)))
+	if (!shunt_trust_peer(service->engine, fd, &peer))
 		return false;
-	for (struct shunt_link *link = service->links; link; link = link->next)
-		count += !link->initiator && link->channel.kind == SHUNT_CHANNEL_UNIX &&
-			 link->peer_pid == (uint32_t)peer.pid && link->peer_user == peer.uid &&
-			 atomic_load(&link->state) != SHUNT_LINK_DEAD;
-	return shunt_limits_allow(service, (uint32_t)peer.pid, count, SHUNT_LINKS_PER_PROCESS, "links");
+	count = count_links(service, &peer);
+	return (!strange || allows_stranger(service, &peer, &count)) &&
+	       shunt_limits_allow(service, (uint32_t)peer.pid, count.of_process,
+				  SHUNT_LINKS_PER_PROCESS, "links");
+}
+
+void shunt_limits_tell(struct shunt_service *service)
+{
+	struct shunt_strangers *strangers = &service->engine->strangers;
+	struct count count = count_links(service, &(struct ucred) { 0 });
+
+	atomic_store(&strangers->links, count.links);
+	atomic_store(&strangers->unproven, count.unproven);
+	atomic_store(&strangers->space, count.space);
 }
 
 /* --- wrong answers --- */

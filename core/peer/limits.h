@@ -12,16 +12,25 @@
 
 #define SHUNT_LINKS_PER_PROCESS 256	/* accepted links; usual is one for each name */
 #define SHUNT_TELLERS_PER_PROCESS 64	/* at our names for co-listeners; usual is one for each */
+#define SHUNT_TELLERS 1024		/* of strangers, and as many of others: no more than that share, either */
 #define SHUNT_PARKED_PER_LINK 16384	/* claims whose connections our program has not used yet */
 #define SHUNT_GUESTS_PER_USER 64	/* accepted links on which nothing has been proven yet */
 #define SHUNT_GUESTS 256		/* the same, of all users */
 #define SHUNT_STRANGERS_SHARE 8		/* links of strangers, proven or not: RLIMIT_NOFILE divided by this, */
 #define SHUNT_LINKS_OF_STRANGERS 8192	/* and no more; of each user half of it */
+#define SHUNT_SPACE_OF_STRANGERS (8ull << 40)	/* bytes of address space that they map, of 128 TiB; both segments of a link count */
 #define SHUNT_GUEST_USERS 64		/* whose wrong answers are remembered; the first stands for all of them */
 #define SHUNT_WRONG_PER_USER 64		/* answers of proofs, in SHUNT_WRONG_NS */
 #define SHUNT_WRONG 1024		/* the same, of all users */
 #define SHUNT_WRONG_NS 60000000000ull	/* also how long a user with more of them is not heard */
 #define SHUNT_HELLO_NS 5000000000ull	/* most time from accept() to HELLO */
+
+/* What strangers have here. Gauges, written by the service thread; `refused` counts. */
+struct shunt_strangers {
+	_Atomic uint32_t links, unproven, tellers;
+	_Atomic uint64_t space;
+	_Atomic uint64_t refused; /* by any limit of a peer */
+};
 
 /* Wrong answers of a user's processes (possession.h). */
 struct shunt_guest_user {
@@ -35,6 +44,15 @@ struct shunt_engine;
 struct shunt_link;
 struct shunt_service;
 struct shunt_task;
+
+/* Links, and connections to names for co-listeners, of all strangers together; of each user half of that. */
+struct shunt_most {
+	uint32_t links, tellers;
+};
+
+struct shunt_most shunt_limits_most(const struct shunt_engine *engine);
+/* Links have come or ended: what strangers have is counted for the statistics. Service thread. */
+void shunt_limits_tell(struct shunt_service *service);
 
 /* One more of a peer, which has `count` already. False: it is refused. Service thread. */
 bool shunt_limits_allow(struct shunt_service *service, uint32_t pid, uint32_t count, uint32_t most,

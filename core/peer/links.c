@@ -72,6 +72,7 @@ void shunt_links_welcome(struct shunt_source *source, uint32_t events)
 	links_welcome(rendezvous->service, rendezvous, rendezvous->fd);
 	if (rendezvous->abstract_fd >= 0)
 		links_welcome(rendezvous->service, rendezvous, rendezvous->abstract_fd);
+	shunt_limits_tell(rendezvous->service);
 }
 
 /* Senders whose HANDBACK was on its way may go on over TCP; seats that were refused are let go. */
@@ -122,4 +123,5 @@ void shunt_links_run(struct shunt_task *task)
 	shunt_links_bury(service);
 	if (shunt_streams_reap(service->engine))
 		shunt_links_bury(service);	/* one may have lost its last stream, and perhaps nothing wakes us again */
+	shunt_limits_tell(service);
 }

@@ -20,7 +20,6 @@
 #include "core/peer/remote_words.h"
 #include "core/stream/tuple.h"
 
-#define TELLERS_MAX 1024
 #define WANTED_NS 10000000000ull	/* that messages are wanted after a claim for what we did not have */
 #define HAD_BUCKETS 512
 #define HAD_PLACES 4			/* in each: a flood forgets, it never grows */
@@ -30,6 +29,8 @@ struct shunt_teller {
 	struct shunt_source source;
 	int fd;
 	pid_t pid;
+	uid_t user;
+	bool strange;
 	bool joined;
 	bool asked; /* a QUESTION, and may say nothing more */
 	struct shunt_rendezvous *at;
@@ -146,19 +147,28 @@ static void dismiss(struct shunt_service *service, struct shunt_teller *teller)
 	while (*p != teller)
 		p = &(*p)->next;
 	*p = teller->next;
-	service->teller_count--;
+	atomic_fetch_sub(&service->engine->strangers.tellers, teller->strange);
 	shunt_loop_remove(&service->engine->loop, teller->fd);
 	shunt_porter_dismiss(service->engine, teller->fd);
 	free(teller);
 }
 
-static uint32_t tellers_of(const struct shunt_service *service, pid_t pid)
+static bool allows(struct shunt_service *service, const struct ucred *peer, bool strange)
 {
-	uint32_t count = 0;
+	uint32_t of_process = 0, of_user = 0, all = 0;
+	uint32_t most = shunt_limits_most(service->engine).tellers;
 
-	for (struct shunt_teller *teller = service->tellers; teller; teller = teller->next)
-		count += teller->pid == pid;
-	return count;
+	for (struct shunt_teller *teller = service->tellers; teller; teller = teller->next) {
+		of_process += teller->pid == peer->pid;
+		of_user += teller->strange == strange && teller->user == peer->uid;
+		all += teller->strange == strange;
+	}
+	return shunt_limits_allow(service, (uint32_t)peer->pid, of_process,
+				  SHUNT_TELLERS_PER_PROCESS, "connections for what it accepts") &&
+	       shunt_limits_allow(service, (uint32_t)peer->pid, of_user, strange ? most / 2 : most,
+				  "connections for what its user accepts") &&
+	       shunt_limits_allow(service, (uint32_t)peer->pid, all, most,
+				  "connections for what others accept");
 }
 
 bool shunt_listener_owner_strangers(struct shunt_service *service, const struct shunt_tuple *claimed)
@@ -237,16 +247,12 @@ static void teller_hear(struct shunt_source *source, uint32_t events)
 		dismiss(service, teller);
 }
 
-static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, int fd)
+static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, int fd, bool strange)
 {
 	struct shunt_teller *teller = NULL;
 	struct ucred peer;
-	pid_t pid;
 
-	pid = shunt_trust_peer(service->engine, fd, &peer) ? peer.pid : 0;
-	if (service->teller_count < TELLERS_MAX &&
-	    shunt_limits_allow(service, (uint32_t)pid, tellers_of(service, pid), SHUNT_TELLERS_PER_PROCESS,
-			       "connections for what it accepts"))
+	if (shunt_trust_peer(service->engine, fd, &peer) && allows(service, &peer, strange))
 		teller = calloc(1, sizeof(*teller));
 	if (!teller) {
 		shunt_porter_dismiss(service->engine, fd);
@@ -255,10 +261,12 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 	teller->source.ready = teller_hear;
 	teller->fd = fd;
 	teller->at = r;
-	teller->pid = pid;
+	teller->pid = peer.pid;
+	teller->user = peer.uid;
+	teller->strange = strange;
 	teller->next = service->tellers;
 	service->tellers = teller;
-	service->teller_count++;
+	atomic_fetch_add(&service->engine->strangers.tellers, strange);
 	if (shunt_loop_add(&service->engine->loop, fd, &teller->source, EPOLLIN))
 		dismiss(service, teller);
 }
@@ -270,7 +278,7 @@ static void teller_welcome(struct shunt_service *service, struct shunt_rendezvou
 	int fd;
 
 	while ((fd = shunt_rendezvous_accept(service->engine, door, &strange)) >= 0)
-		let_in(service, rendezvous, fd);
+		let_in(service, rendezvous, fd, strange);
 	if (!shunt_trust_reason(fd))
 		return;
 	if (!rendezvous->strangers)

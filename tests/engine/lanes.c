@@ -216,7 +216,8 @@ void the_smaller_number_counts(void **state)
 
 /* A link at whose other end nobody is, and which has heard a HELLO. */
 /* `segment`: a file that is told of instead of that of the other engine, and its size. */
-static struct shunt_link *hear_of(bool initiator, uint32_t lanes, uint32_t maps, int segment, uint64_t bytes, int *other)
+static struct shunt_link *hear_of(bool initiator, uint32_t lanes, uint32_t maps, int segment,
+				  uint64_t bytes, int *other)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_HELLO };
 	struct shunt_hello *hello = &message.hello;
@@ -343,7 +344,8 @@ void a_link_maps_no_more_than_it_has(void **state)
 		struct shunt_message said = { 0 };
 
 		while (!initiator && said.type != SHUNT_MSG_HELLO)	/* an initiator has not met the peer, and says nothing */
-			assert_int_equal(recv(other, &said, sizeof(said), MSG_DONTWAIT), sizeof(said));
+			assert_int_equal(recv(other, &said, sizeof(said), MSG_DONTWAIT),
+					 sizeof(said));
 		assert_int_equal(atomic_load(&link->state), SHUNT_LINK_UP);
 		assert_in_range(soft_qp_mapped(link->lanes[0].qp), own, own + SHUNT_MAPS_BYTES - 1);
 		if (!initiator)

@@ -248,7 +248,7 @@ def owns_address(where):
 
 def have(kind, on=0, end=None, identity=bytes(16)):
     return (struct.pack("=IIII", enemy.wire.MAGIC, enemy.wire.VERSION, kind, on) +
-            (end.bytes() if end else bytes(36)) + identity)
+            (end.bytes() if end else bytes(36)) + identity).ljust(enemy.HAVE_MESSAGE, b"\0")
 
 
 def doors(port):
@@ -722,12 +722,12 @@ def prove_own(where, sock=None):
     return channel, sock
 
 
-def linked(where, sock=None):
+def linked(where, sock=None, size=enemy.SEGMENT):
     """The same, and it has answered our HELLO: its memory, too."""
     channel, sock = prove_own(where, sock)
     if not channel:
         return None, sock, None
-    enemy.hello(channel)
+    enemy.hello(channel, memory=enemy.segment(size=size, told=size), size=size)
     heard = channel.await_(enemy.HELLO)
     seen["hello"] += bool(heard)
     held.extend([channel, sock])
@@ -765,7 +765,7 @@ def links_of_child(where, here):
         if is_over():
             break
         try:
-            channel = linked(where, sock)[0]
+            channel = linked(where, sock, size=64 << 30)[0]
         except (OSError, TimeoutError):
             channel = None
         said["up" if channel else "refused"] += 1
@@ -780,18 +780,48 @@ def links_of_child(where, here):
     os._exit(0)
 
 
-def many_links(where):
-    """1,000 links by the proofs of a few connections, from four processes."""
-    ready()
+def from_four(where, of_child):
     children = []
     for _ in range(4):
         there, here = os.pipe()
         if not os.fork():
-            links_of_child(where, here)
+            of_child(where, here)
         os.close(here)
         children.append(there)
     for there in children:
         seen.update(json.loads(os.read(there, 4096) or b"{}"))
+
+
+def many_links(where):
+    """1,000 links by the proofs of a few connections, from four processes; of each 64 GiB could be mapped."""
+    ready()
+    from_four(where, links_of_child)
+
+
+def tellers_of_child(where, here):
+    said, names = collections.Counter(), enemy.free_of(where["ports"][0], "have")
+    for _ in range(where.get("count", 300)):
+        for name in names:
+            sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            sock.settimeout(1)
+            try:
+                sock.connect(name)
+                sock.send(have(enemy.JOIN))
+                said["connects"] += 1
+                held.append(sock)
+            except OSError:
+                said["hung up"] += 1
+                sock.close()
+    os.write(here, json.dumps(said).encode())
+    os.close(here)
+    is_over(600)
+    os._exit(0)
+
+
+def flood_have(where):
+    """Four processes say at the names for co-listeners that they accept there, 300 times each, and hang on."""
+    ready()
+    from_four(where, tellers_of_child)
 
 
 def ended_connection(where):
@@ -1130,6 +1160,7 @@ ATTACKS = {
     "flood-more-asks": flood_asks(True, 200000, proven=True),
     "flood-deaf": flood_asks(False, 300000, listens=False, proven=True),
     "flood-tuples": flood_tuples,
+    "flood-have": flood_have,
     "proven-hello": wrong_hellos,
     "proven-links": many_links,
     "proven-ended": ended_connection,

@@ -15,7 +15,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "calls"))
 import wire  # noqa: E402
 
-MESSAGE = 320
+MESSAGE, HAVE_MESSAGE = 320, 184
 (HELLO, CLAIM, ACCEPT, CONFIRM, REFUSE, GROW, RETIRE, RETIRED, RESUME, RESUMED, EXPECT, SHRINK, MOCK, REDIRECT, KNOCK, ASK,
  CHALLENGE, REVEAL, SHOWN, NONCE, PROVEN, NO_NONCE) = range(1, 23)
 JOIN, HAVE, WANTED = 1, 2, 3

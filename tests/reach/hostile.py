@@ -38,11 +38,13 @@ MB = 1 << 20
 # core/peer/limits.h; what an unproven stranger may cost a process, with room for what a loaded machine has not closed yet.
 GUESTS_PER_USER, TELLERS, LINKS_PER_PROCESS = 64, 64, 256
 GUEST_FDS = GUESTS_PER_USER + TELLERS + 16
+NOFILE, STRANGERS_SHARE = 1024, 8	# of the cases that count links; a user has half of the share
 
 # What the enemy must have seen, by the beginning of the attack's name, or it was none; the longest counts.
 REACHES = {"squat": "came", "claim": "asked", "claim-unproven": "hung up", "network": "asked", "network-own": "disproven",
            "relay": "relayed", "fds": "", "flood-connects": "connects", "flood-knocks": "knocks", "flood": "asks",
-           "flood-tuples": "told", "proven": "proven", "proven-links": "up", "dies": "died"}
+           "flood-tuples": "told", "flood-have": "connects",
+           "proven": "proven", "proven-links": "up", "dies": "died"}
 
 # Attacks that find a fault that is known: what fails, in a line.
 KNOWN = {}
@@ -346,6 +348,34 @@ class Scene:
 
 # --- what only some cases check ---
 
+def strangers(scene):
+    """What strangers have at the server, as its statistics say."""
+    said = subprocess.run([TOOL, "stat", "--json", str(scene.servers[0].pid)], capture_output=True, check=False)
+    return json.loads(said.stdout)[0]["strangers"]
+
+
+def half_of_the_links(scene):
+    """One user has no more than half of what strangers may have, and a link maps no more than two arenas of our size."""
+    sums = strangers(scene)
+    scene.notes.append("strangers: " + ", ".join(f"{count} {what}" for what, count in sums.items()))
+    most, arena = NOFILE // STRANGERS_SHARE, 1 << 30
+    if sums["links_most"] != most or not most // 4 < sums["links"] <= most // 2 + len(scene.clients):
+        scene.wrong.append(f"strangers have {sums['links']} links, of {sums['links_most']}")
+    if sums["address_space"] > sums["links"] * 2 * (arena + 16 * MB):
+        scene.wrong.append(f"{sums['links']} links map {sums['address_space'] >> 30} GiB")
+    status = pathlib.Path(f"/proc/{scene.servers[0].pid}/status").read_text(encoding="ascii")
+    mapped = int(re.search(r"^VmSize:\s+(\d+)", status, re.M).group(1)) * 1024
+    if mapped > (sums["links"] + 8) * 2 * (arena + 16 * MB):
+        scene.wrong.append(f"the server maps {mapped >> 30} GiB with {sums['links']} links")
+
+
+def half_of_the_tellers(scene):
+    sums = strangers(scene)
+    scene.notes.append(f"strangers: {sums['co_listeners']} connections for co-listeners, of {sums['co_listeners_most']}")
+    if not 0 < sums["co_listeners"] <= NOFILE // STRANGERS_SHARE // 2:
+        scene.wrong.append(f"one user has {sums['co_listeners']} connections for co-listeners")
+
+
 def shows_no_escapes(scene):
     """`shunt stat` and `shunt adm` of a process that lies, and of one that it talks to."""
     for words in (["stat"], ["stat", str(scene.enemy.pid)], ["stat", "--json", str(scene.enemy.pid)], ["adm", str(scene.enemy.pid), "help"],
@@ -375,9 +405,11 @@ def cases():
     some += [Case(f"proven-{what}", quick=what in ("hello", "escapes", "server"), fds=GUEST_FDS + 200, mb=64,
                   check=shows_no_escapes if what == "escapes" else None, log="debug" if what == "escapes" else "info")
              for what in ("hello", "ended", "later", "others", "claims", "scribbles", "escapes", "server")]
-    some += [Case("proven-links", alone=True, fds=4 * LINKS_PER_PROCESS, mb=128, wrap=["prlimit", "--nofile=1024:1024"])]
+    few = ["prlimit", f"--nofile={NOFILE}:{NOFILE}"]
+    some += [Case("proven-links", alone=True, fds=4 * LINKS_PER_PROCESS, mb=128, wrap=few, check=half_of_the_links)]
     some += [Case("dies", quick=False), Case("dies-squatting", first=True, calls=80), Case("dies", where={"times": 1, "steps": ["asked", "revealed", "shown 4"]})]
     some[-1].name, some[-1].quick = "dies-some", True
+    some.append(Case("flood-have", alone=True, wrap=few, fds=TELLERS + 16, check=half_of_the_tellers))
     return some
 
 
