@@ -344,6 +344,18 @@ has "$err" '--to 127.0.0.1:[0-9]+: .*start .shunt perf --serve'
 expect 1 "$shunt" perf --to 127.0.0.1:1 pingpong
 has "$err" '--to 127.0.0.1:1: Connection refused; start .shunt perf --serve'
 has "$(cat "$work/served")" 'others came, and it had said nothing'
+# Those who are turned away are counted, and not each is worth a line.
+python3 -c '
+import socket, sys
+for _ in range(1000):
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1]))) as sock:
+        sock.sendall(bytes(100))
+        try:
+            sock.recv(1)
+        except ConnectionResetError:
+            pass' "$plain_port"
+[ "$(wc -l <"$work/served")" -lt 200 ] || problem "$(wc -l <"$work/served") lines about strangers"
+has "$(cat "$work/served")" 'no more such lines for a minute'
 kill "$crowd_pid"
 exec {silent}>&-
 kill -TERM "$server"

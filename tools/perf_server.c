@@ -115,7 +115,7 @@ static void take_connection(void)
 		return;
 	}
 	if (server.open && server.conn_count >= OPEN_CONNS && !make_room()) {
-		fprintf(stderr, "shunt perf: a connection was refused: there are %d\n", OPEN_CONNS);
+		perf_server_tell(&server, "a connection was refused", "there are too many");
 		close(fd);
 		return;
 	}

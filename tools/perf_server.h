@@ -36,10 +36,14 @@ struct perf_server {
 	struct perf_server_conn *conns;
 	uint64_t conn_count, memory;
 	struct perf_hello hello;
+	uint64_t lines_since; /* ns: when the minute began in which lines are counted */
+	uint32_t lines, unsaid; /* in it: said about clients, and kept back */
 	uint8_t buffer[PERF_CHUNK_MAX];
 };
 
 void perf_server_watch(struct perf_server *server, int op, int fd, uint32_t events, void *of);
+/* A line about a client of an open server. Anybody may cause one, so there are few a minute; the others are counted. */
+void perf_server_tell(struct perf_server *server, const char *what, const char *why);
 /* Ends the run, or the connection where there are others'. */
 void perf_server_give_up(struct perf_server_conn *conn, int status, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -11,6 +11,8 @@
 
 #define OPEN_MEMORY (2ULL << 30) /* bytes of an open server's buffers, where caches are not larger */
 #define TURN (16 << 20) /* bytes of replies before the others' turn */
+#define LINES 16 /* about clients, in a minute */
+#define MINUTE 60000000000ULL /* ns */
 
 void perf_server_watch(struct perf_server *server, int op, int fd, uint32_t events, void *of)
 {
@@ -27,6 +29,26 @@ static void want(struct perf_server_conn *conn, uint32_t events)
 	conn->events = events;
 }
 
+void perf_server_tell(struct perf_server *server, const char *what, const char *why)
+{
+	uint64_t now = perf_now();
+
+	if (!server->lines_since || now - server->lines_since >= MINUTE) {
+		if (server->unsaid)
+			fprintf(stderr, "shunt perf: %u more connections were dropped or refused\n",
+				server->unsaid);
+		server->lines_since = now;
+		server->lines = server->unsaid = 0;
+	}
+	if (server->lines == LINES) {
+		server->unsaid++;
+		return;
+	}
+	server->lines++;
+	fprintf(stderr, "shunt perf: %s: %s%s\n", what, why,
+		server->lines == LINES ? "; no more such lines for a minute" : "");
+}
+
 /* Ends the run, or the connection where there are others'. */
 void perf_server_give_up(struct perf_server_conn *conn, int status, const char *format, ...)
 {
@@ -38,7 +60,7 @@ void perf_server_give_up(struct perf_server_conn *conn, int status, const char *
 	va_end(args);
 	if (!conn->server->open)
 		perf_end_fail(status, "connection %u: %s", conn->greeting.index, why);
-	fprintf(stderr, "shunt perf: a connection was dropped: %s\n", why);
+	perf_server_tell(conn->server, "a connection was dropped", why);
 	conn->lost = true;
 }
 
