@@ -193,6 +193,8 @@ void shunt_process_fill_sys(void)
 		.prctl = own_prctl,
 		.capget = own_capget,
 		.readlink = readlink,
+		.attach = shunt_attach_ask,
+		.yama = shunt_attach_yama,
 		.yield = sched_yield,
 	};
 }

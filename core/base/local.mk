@@ -3,6 +3,7 @@
 base_sources = \
 	core/base/address.c core/base/address.h \
 	core/base/answer.c core/base/answer.h \
+	core/base/attach.c core/base/attach.h \
 	core/base/capability.h \
 	core/base/conf.c core/base/conf.h \
 	core/base/conf_file.c core/base/conf_file.h \

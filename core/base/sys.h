@@ -16,6 +16,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <time.h>
+#include "core/base/attach.h"
 
 struct shunt_sys {
 	uint64_t (*now)(void);	/* monotonic nanoseconds */
@@ -59,6 +60,8 @@ struct shunt_sys {
 	int (*prctl)(int option, ...);
 	int (*capget)(void *header, void *data);
 	ssize_t (*readlink)(const char *path, char *buffer, size_t bytes);
+	int (*attach)(pid_t pid); /* shunt_attach_ask() */
+	enum shunt_yama (*yama)(void); /* shunt_attach_yama() */
 
 	int (*yield)(void);	/* sched_yield(): an endless poll gives others a turn; no lock is held */
 };

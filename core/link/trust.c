@@ -10,6 +10,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 #include "core/engine.h"
+#include "core/fd/own_fds.h"
 
 #define DUMPABLE 1	/* PR_GET_DUMPABLE: by its user; 2 is by root only */
 #define LINK_BYTES 64	/* "pid:[4026531836]" and its like are shorter */
@@ -69,12 +70,24 @@ static bool capabilities_of(const struct shunt_sys *sys, pid_t pid, struct capab
 }
 
 /* A process with capabilities is traced by those only that have them, too. */
-static bool has_ours(const struct shunt_sys *sys, pid_t pid)
+static bool has_ours(const struct shunt_sys *sys, pid_t pid, struct capabilities *ours)
 {
-	struct capabilities ours, peers;
+	struct capabilities peers;
 
-	return capabilities_of(sys, 0, &ours) && capabilities_of(sys, pid, &peers) &&
-	       !(ours.permitted & ~peers.effective);
+	return capabilities_of(sys, 0, ours) && capabilities_of(sys, pid, &peers) &&
+	       !(ours->permitted & ~peers.effective);
+}
+
+/* What Yama lets us do it lets the peer do, too. */
+static bool yama_is_even(struct shunt_engine *engine, const struct capabilities *ours)
+{
+	enum shunt_yama yama;
+
+	shunt_own_fds_begin(engine);
+	yama = engine->sys->yama();
+	shunt_own_fds_end(engine);
+	return yama == SHUNT_YAMA_NONE ||
+	       (yama != SHUNT_YAMA_NOBODY && ours->permitted >> CAP_SYS_PTRACE & 1);
 }
 
 /* --- what we could do --- */
@@ -113,7 +126,7 @@ static int shares_namespace(struct shunt_engine *engine, pid_t pid, const char *
 	return strcmp(ours, theirs) ? -EXDEV : 0;
 }
 
-static int may_trace(struct shunt_engine *engine, pid_t pid)
+static int may_read(struct shunt_engine *engine, pid_t pid)
 {
 	int result;
 
@@ -133,8 +146,10 @@ bool shunt_trust_peer(struct shunt_engine *engine, int fd, struct ucred *peer)
 	return !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length);
 }
 
-static int peer_ask(struct shunt_engine *engine, int fd)
+/* `attach`: each could also attach to the other. */
+static int peer_ask(struct shunt_engine *engine, int fd, bool attach)
 {
+	struct capabilities ours;
 	struct ucred peer, self;
 	int result = shunt_trust_self(engine, &self);
 
@@ -144,15 +159,25 @@ static int peer_ask(struct shunt_engine *engine, int fd)
 		return -EPERM;
 	if (peer.pid <= 0)	/* it has no number here */
 		return -EXDEV;
-	return has_ours(engine->sys, peer.pid) ? may_trace(engine, peer.pid) : -EACCES;
+	if (!has_ours(engine->sys, peer.pid, &ours))
+		return -EACCES;
+	result = may_read(engine, peer.pid);
+	if (result || !attach)
+		return result;
+	return engine->sys->attach(peer.pid) || !yama_is_even(engine, &ours) ? -EACCES : 0;
+}
+
+static int ask(struct shunt_engine *engine, int fd, bool attach)
+{
+	int saved = errno, result = peer_ask(engine, fd, attach);
+
+	errno = saved;
+	return result;
 }
 
 int shunt_trust_ask(struct shunt_engine *engine, int fd)
 {
-	int saved = errno, result = peer_ask(engine, fd);
-
-	errno = saved;
-	return result;
+	return ask(engine, fd, true);
 }
 
 bool shunt_trust_commands(struct shunt_engine *engine, int fd)
@@ -160,5 +185,5 @@ bool shunt_trust_commands(struct shunt_engine *engine, int fd)
 	struct ucred peer;
 
 	return (shunt_trust_peer(engine, fd, &peer) && peer.uid == 0) ||
-	       !shunt_trust_ask(engine, fd);
+	       !ask(engine, fd, false);
 }

@@ -5,10 +5,13 @@
  * lie: it could take the sockets and the memory themselves. So what it states, a connection's tuple
  * for one, needs no proof, and no socket of a program is ever passed.
  *
- * Each process asks this about its peer, at every use. That we could trace the peer, the kernel
- * says: /proc/PID/ns/ can be read by exactly those (PTRACE_MODE_READ). That the peer could trace us
- * follows from the rule: its user, group and capabilities, and nothing of ours that forbids it.
- * Both are to see each other: one user namespace, one PID namespace.
+ * Each process asks this about its peer, at every use. The kernel says that we could trace the peer: /proc/PID/ns/ can be
+ * read (PTRACE_MODE_READ), and we may attach (core/base/attach.h). That the peer could trace us follows from the rule: its
+ * user, group and capabilities, and nothing of ours that forbids it. Both are to see each other: one user namespace, one
+ * PID namespace.
+ *
+ * The kernel says nothing about the other direction. Without Yama it is the same. With Yama a process may attach to its
+ * descendants, which may not attach to it. Then only CAP_SYS_PTRACE is believed, which both have or neither.
  */
 #ifndef SHUNT_CORE_LINK_TRUST_H
 #define SHUNT_CORE_LINK_TRUST_H
@@ -32,7 +35,10 @@ bool shunt_trust_peer(struct shunt_engine *engine, int fd, struct ucred *peer);
  * shunt_trust_reason().
  */
 int shunt_trust_ask(struct shunt_engine *engine, int fd);
-/* May it read statistics and give commands? Root may, and a process that may be linked. */
+/*
+ * May it read statistics and give commands? Root may, and a process that could read /proc/PID of ours (PTRACE_MODE_READ).
+ * Yama has no say in that: its processes could also kill us.
+ */
 bool shunt_trust_commands(struct shunt_engine *engine, int fd);
 /* Why it may not, of those errors; none: it is another error. */
 enum shunt_reason shunt_trust_reason(int error);

@@ -4,6 +4,7 @@
  *   The error is an older kernel's (enosys), or that of an old container's filter (eperm).
  * - lacking passrights COMMAND...: SO_PASSRIGHTS is missing.
  * - lacking netlink COMMAND...: a policy forbids sockets of AF_NETLINK.
+ * - lacking attach COMMAND...: a policy such as Yama's lets nobody attach to another process (ptrace).
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -46,6 +47,13 @@ static struct sock_filter netlink[] = {
 	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 };
 
+static struct sock_filter attach[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+};
+
 int main(int argc, char **argv)
 {
 	struct sock_filter code[] = {
@@ -58,8 +66,9 @@ int main(int argc, char **argv)
 	int how;
 
 	if (argc < 3 || (strcmp(argv[1], "enosys") && strcmp(argv[1], "eperm") &&
-			 strcmp(argv[1], "passrights") && strcmp(argv[1], "netlink")))
-		return fprintf(stderr, "lacking enosys|eperm|passrights|netlink COMMAND...\n"), 2;
+			 strcmp(argv[1], "passrights") && strcmp(argv[1], "netlink") &&
+			 strcmp(argv[1], "attach")))
+		return fprintf(stderr, "lacking enosys|eperm|passrights|netlink|attach COMMAND...\n"), 2;
 	how = strcmp(argv[1], "eperm") ? ENOSYS : EPERM;
 	for (int i = 0; i < program.len; i++)
 		if (code[i].code == (BPF_RET | BPF_K) && !code[i].k)
@@ -69,6 +78,8 @@ int main(int argc, char **argv)
 					       .filter = passrights};
 	if (!strcmp(argv[1], "netlink"))
 		program = (struct sock_fprog) {.len = sizeof(netlink) / sizeof(*netlink), .filter = netlink};
+	if (!strcmp(argv[1], "attach"))
+		program = (struct sock_fprog) {.len = sizeof(attach) / sizeof(*attach), .filter = attach};
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
 		perror("lacking: seccomp");
 		return 3;

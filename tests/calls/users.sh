@@ -145,8 +145,17 @@ check "a client without the kernel's witness is served on TCP" not_linked $other
 check "with SHUNT_TRUST=user the client stays on TCP" not_linked $other env SHUNT_TRUST=user
 check "the server ends well" end_server
 
+# Where a policy such as Yama's lets nobody attach to a process, processes of one user are as strange as any two.
+start_server $other "$lacking" attach $shunt_run "$many" server
+check "a server that may not attach to its clients links them by proof" linked $other
+check "to one of its own user that proves nothing it gives no memory" gets "rendezvous: no more than a knock
+statistics: them" $other
+check "with SHUNT_TRUST=user a client that may not attach, either, stays on TCP" not_linked $other "$lacking" attach env SHUNT_TRUST=user
+check "the server ends well" end_server
+
 start_server $other $shunt_run "$many" server
 check "a server of another user is linked by proof" linked
+check "a client that may not attach to the server is linked by proof" linked $other "$lacking" attach
 check "the server ends well" end_server
 
 for how in user effective; do

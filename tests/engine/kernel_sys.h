@@ -22,6 +22,7 @@ int capget(void *header, void *data);	/* libc's, which has no declaration of it 
 	.ppoll = ppoll, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl,                    \
 	.epoll_pwait = epoll_pwait, .epoll_pwait2 = epoll_pwait2, .getrandom = getrandom,          \
 	.yield = sched_yield, .getresuid = getresuid, .getresgid = getresgid, .prctl = prctl,      \
-	.capget = capget, .readlink = readlink
+	.capget = capget, .readlink = readlink, .attach = shunt_attach_ask,                        \
+	.yama = shunt_attach_yama
 
 #endif

@@ -395,6 +395,7 @@ def cases():
     some += [Case(f"squat-{how}", restart=True, links_during=linked) for how in ("plays-along", "silent")]
     some += [Case(f"claim-{how}", quick=how == "wrong") for how in ("silent", "wrong", "hurried", "reflects", "replays", "unproven")]
     some += [Case("claim-wrong", same_user=True, enemy=["unshare", "--user", "--pid", "--fork", "--kill-child"])]
+    some += [Case("claim-unproven", same_user=True, wrap=[LACKING, "attach"], quick=True)]	# a policy such as Yama's
     some += [Case("network-wrong"), Case("network-own", quick=True, calls=80)]
     some += [Case("relay", first=True, address="0.0.0.0", quick=True)]
     for kind in "knock", "ask", "hello":

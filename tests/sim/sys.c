@@ -478,4 +478,5 @@ const struct shunt_sys sim_sys = {
 	.epoll_pwait = sys_epoll_pwait, .epoll_pwait2 = sys_epoll_pwait2, .getrandom = sys_getrandom,
 	.yield = sys_yield, .getresuid = getresuid, .getresgid = getresgid,
 	.prctl = prctl, .capget = capget, .readlink = readlink,
+	.attach = shunt_attach_ask, .yama = shunt_attach_yama,
 };

@@ -57,6 +57,7 @@ static const struct shunt_sys sys = {
 	.close = close, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
 	.getrandom = getrandom, .getresuid = getresuid, .getresgid = getresgid,
 	.prctl = prctl, .capget = capget, .readlink = readlink,
+	.attach = shunt_attach_ask, .yama = shunt_attach_yama,
 };
 
 int descriptors(void)

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "core/engine.h"
@@ -17,6 +19,7 @@
 
 #define PEER 4711
 #define SOME (1u << CAP_NET_BIND_SERVICE)
+#define TRACES (1u << CAP_SYS_PTRACE)
 
 static struct world {		/* what the kernel says */
 	uid_t user[3];
@@ -25,6 +28,8 @@ static struct world {		/* what the kernel says */
 	struct ucred peer;
 	uint32_t permitted, effective;	/* ours, the peer's */
 	const char *proc, *peer_pid, *peer_user;	/* NULL: it does not tell */
+	int attach;	/* 0, or -errno */
+	enum shunt_yama yama;
 } world;
 
 static int fake_getresuid(uid_t *real, uid_t *effective, uid_t *saved)
@@ -91,10 +96,23 @@ static int fake_getsockopt(int fd, int level, int name, void *value, socklen_t *
 	return 0;
 }
 
-static const struct shunt_sys sys = { .getresuid = fake_getresuid, .getresgid = fake_getresgid,
+static int fake_attach(pid_t pid)
+{
+	assert_int_equal(pid, PEER);
+	return world.attach;
+}
+
+static enum shunt_yama fake_yama(void)
+{
+	return world.yama;
+}
+
+static const struct shunt_sys sys = { .attach = fake_attach, .yama = fake_yama,
+				      .getresuid = fake_getresuid, .getresgid = fake_getresgid,
 				      .prctl = fake_prctl, .capget = fake_capget,
 				      .readlink = fake_readlink, .getsockopt = fake_getsockopt };
 static struct shunt_engine engine;
+static struct shunt_files files;
 static char own_number[16];
 
 /* Two plain processes of one user. */
@@ -103,6 +121,7 @@ static int be_equal(void **state)
 	(void)state;
 	snprintf(own_number, sizeof(own_number), "%d", (int)getpid());
 	engine.sys = &sys;
+	engine.files = &files;
 	world = (struct world) { .user = { 7, 7, 7 }, .group = { 8, 8, 8 }, .dumpable = 1,
 				 .peer = { PEER, 7, 8 }, .proc = own_number,
 				 .peer_pid = "pid:[1]", .peer_user = "user:[2]" };
@@ -115,7 +134,8 @@ static void expect(int result)
 	assert_int_equal(shunt_trust_ask(&engine, 5), result);
 	assert_int_equal(errno, 42);
 	assert_int_equal(!shunt_trust_reason(result), !result);
-	assert_int_equal(shunt_trust_commands(&engine, 5), !result || !world.peer.uid);
+	assert_int_equal(shunt_trust_commands(&engine, 5),
+			 !result || !world.peer.uid || world.attach || world.yama);
 }
 
 static void equals_are_linked(void **state)
@@ -200,6 +220,59 @@ static void without_proc_nobody_is_linked(void **state)
 	expect(-ENOTDIR);
 }
 
+/* By whatever forbids it. Statistics ask for less: what /proc shows such a process. */
+static void who_may_not_attach_is_a_stranger(void **state)
+{
+	(void)state;
+	world.attach = -EPERM;
+	expect(-EACCES);
+	world.attach = -ENOSYS;
+	expect(-EACCES);
+	world.attach = -ESRCH;
+	expect(-EACCES);
+}
+
+/* A parent may attach to its child, which may not attach to it: the parent's own right says nothing about the child's. */
+static void yama_is_not_even(void **state)
+{
+	(void)state;
+	for (world.yama = SHUNT_YAMA_RELATIVES; world.yama <= SHUNT_YAMA_NOBODY; world.yama++)
+		expect(-EACCES);
+	world.permitted = world.effective = TRACES;
+	for (world.yama = SHUNT_YAMA_NONE; world.yama < SHUNT_YAMA_NOBODY; world.yama++)
+		expect(0);
+	expect(-EACCES);
+	world.permitted = world.effective = SOME;
+	world.yama = SHUNT_YAMA_RELATIVES;
+	expect(-EACCES);
+}
+
+/* The kernel itself, about this process and one that has hidden itself. */
+static void the_kernel_is_asked(void **state)
+{
+	int said[2];
+	char byte;
+	pid_t child;
+
+	(void)state;
+	assert_int_equal(shunt_attach_ask(getpid()), 0);
+	assert_int_equal(pipe(said), 0);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+		byte = (char)write(said[1], "", 1);
+		for (;;)
+			pause();
+	}
+	assert_int_equal(read(said[0], &byte, 1), 1);
+	if (geteuid() || shunt_attach_ask(child))	/* root may, unless it has lost the capability */
+		assert_int_equal(shunt_attach_ask(child), -EPERM);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	assert_int_equal(shunt_attach_ask(child), -ESRCH);
+	assert_in_range(shunt_attach_yama(), SHUNT_YAMA_NONE, SHUNT_YAMA_NOBODY);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +283,9 @@ int main(void)
 		cmocka_unit_test_setup(namespaces_are_the_same, be_equal),
 		cmocka_unit_test_setup(the_kernel_refuses, be_equal),
 		cmocka_unit_test_setup(without_proc_nobody_is_linked, be_equal),
+		cmocka_unit_test_setup(who_may_not_attach_is_a_stranger, be_equal),
+		cmocka_unit_test_setup(yama_is_not_even, be_equal),
+		cmocka_unit_test_setup(the_kernel_is_asked, be_equal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
