@@ -6,6 +6,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#define KERNEL "/proc/sys/kernel"
 #define NOWHERE (UINTPTR_MAX - (1ul << 20))	/* an address of the kernel's: no process has memory there */
 
 /*
@@ -22,15 +23,23 @@ int shunt_attach_ask(pid_t pid)
 	return -errno;
 }
 
+/* A /proc that has processes alone (subset=pid) does not say whether there is a Yama. */
+static enum shunt_yama without(int error)
+{
+	return error == ENOENT && !access(KERNEL, F_OK) ? SHUNT_YAMA_NONE : SHUNT_YAMA_NOBODY;
+}
+
 enum shunt_yama shunt_attach_yama(void)
 {
-	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+	int fd = open(KERNEL "/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
 	char scope;
 	ssize_t got;
 
 	if (fd < 0)
-		return errno == ENOENT ? SHUNT_YAMA_NONE : SHUNT_YAMA_NOBODY;
+		return without(errno);
 	got = read(fd, &scope, 1);
 	close(fd);
-	return got == 1 && scope >= '0' && scope < '3' ? (enum shunt_yama)(scope - '0') : SHUNT_YAMA_NOBODY;
+	if (got != 1 || scope < '0' || scope > '2')
+		return SHUNT_YAMA_NOBODY;
+	return (enum shunt_yama)(scope - '0');
 }

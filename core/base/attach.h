@@ -15,7 +15,7 @@ enum shunt_yama {
 	SHUNT_YAMA_NONE, /* no Yama, or its scope is 0: the same for both directions */
 	SHUNT_YAMA_RELATIVES, /* scope 1: a descendant, or a process that has asked for it; and with CAP_SYS_PTRACE */
 	SHUNT_YAMA_CAPABLE, /* scope 2: with CAP_SYS_PTRACE */
-	SHUNT_YAMA_NOBODY, /* scope 3, and what this file does not know */
+	SHUNT_YAMA_NOBODY, /* scope 3, or /proc does not say */
 };
 
 /* kernel.yama.ptrace_scope (Documentation/admin-guide/LSM/Yama.rst). Makes a descriptor for an instant. */
