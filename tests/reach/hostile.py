@@ -44,7 +44,7 @@ NOFILE, STRANGERS_SHARE = 1024, 8	# of the cases that count links; a user has ha
 REACHES = {"squat": "came", "claim": "asked", "claim-unproven": "hung up", "network": "asked", "network-own": "disproven",
            "relay": "relayed", "fds": "", "flood-connects": "connects", "flood-knocks": "knocks", "flood": "asks",
            "flood-tuples": "told", "flood-have": "connects",
-           "proven": "proven", "proven-links": "up", "dies": "died"}
+           "proven": "proven", "proven-retire": "on the link", "proven-links": "up", "dies": "died"}
 
 # Attacks that find a fault that is known: what fails, in a line.
 KNOWN = {}
@@ -405,7 +405,7 @@ def cases():
     some += [Case("flood-more-asks", alone=True, mb=8)]	# 16,384 that wait have half of that
     some += [Case(f"proven-{what}", quick=what in ("hello", "escapes", "server"), fds=GUEST_FDS + 200, mb=64,
                   check=shows_no_escapes if what == "escapes" else None, log="debug" if what == "escapes" else "info")
-             for what in ("hello", "ended", "later", "others", "claims", "scribbles", "escapes", "server")]
+             for what in ("hello", "ended", "later", "others", "claims", "scribbles", "escapes", "server", "retire")]
     few = ["prlimit", f"--nofile={NOFILE}:{NOFILE}"]
     some += [Case("proven-links", alone=True, fds=4 * LINKS_PER_PROCESS, mb=128, wrap=few, check=half_of_the_links)]
     some += [Case("dies", quick=False), Case("dies-squatting", first=True, calls=80), Case("dies", where={"times": 1, "steps": ["asked", "revealed", "shown 4"]})]
