@@ -162,7 +162,7 @@ static void put_qos(struct shunt_json *text, struct shunt_engine *engine)
 	free(member);
 }
 
-/* What strangers have here, and what they may have (core/peer/limits.h). */
+/* The sums of strangers, and their limits (core/peer/limits.h). */
 static void put_strangers(struct shunt_json *text, struct shunt_engine *engine)
 {
 	struct shunt_strangers *strangers = &engine->strangers;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may attach to whom (ptrace(2), PTRACE_MODE_ATTACH_REALCREDS), by the kernel's word. Nothing is attached, read or
- * changed. The two are rows of struct shunt_sys, so that tests can answer for the kernel.
+ * The kernel says which process may attach to which (ptrace(2), PTRACE_MODE_ATTACH_REALCREDS). Nothing is attached, read or
+ * changed. Both functions are rows of struct shunt_sys, so that tests can answer for the kernel.
  */
 #ifndef SHUNT_CORE_BASE_ATTACH_H
 #define SHUNT_CORE_BASE_ATTACH_H

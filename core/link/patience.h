@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How long calls of the program wait for answers of a peer's service thread, over a link: all calls, for all its streams,
- * together. What has been waited is spent, and comes back sixteen times slower. So a peer that answers, as peers do, in
- * microseconds, never meets the limit, and one that does not, or each time just in time, costs it once.
+ * together. Time that a call has waited is spent, and comes back sixteen times slower. Peers answer in microseconds, and
+ * never meet the limit. A peer that does not answer, or each time just in time, costs the limit once.
  *
  * A stranger that has spent it is deaf: its link ends as by its death. Any other peer could do us worse, and may just be
  * stopped by a debugger.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Mappings of links. Of a peer's segment a process maps no more than its own has, whatever the peer says: a segment may
- * have 64 GiB, and a peer makes as many links as it may. A process that has limited its address space (core/base/space.h)
+ * Mappings of links. Of a peer's segment a process maps no more than its own has, whatever the peer says. A segment may
+ * have 64 GiB, and a stranger may have many links. A process that has limited its address space (core/base/space.h)
  * has a small arena, and maps less. It says in HELLO how much that is (`maps`), and the peer carves its rings out of that
  * part of its arena. Service thread, apart from shunt_share_thread().
  */
@@ -27,7 +27,7 @@ void shunt_share_spare_heap(const struct shunt_engine *engine);
 uint64_t shunt_share_plan(struct shunt_link *link);
 /* Bytes of the peer's segment that the link maps at most. 0: its device maps nothing. Its domain is there. */
 uint64_t shunt_share_maps(const struct shunt_link *link);
-/* What a link maps at present, guards apart: both segments. */
+/* Bytes that a link maps at present, guards apart: both segments. */
 uint64_t shunt_share_space(const struct shunt_link *link);
 /* The link's domain is there. */
 void shunt_share_begin(struct shunt_link *link);

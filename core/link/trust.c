@@ -78,7 +78,7 @@ static bool has_ours(const struct shunt_sys *sys, pid_t pid, struct capabilities
 	       !(ours->permitted & ~peers.effective);
 }
 
-/* What Yama lets us do it lets the peer do, too. */
+/* Yama lets the peer do all that it lets us do. */
 static bool yama_is_even(struct shunt_engine *engine, const struct capabilities *ours)
 {
 	enum shunt_yama yama;

@@ -25,7 +25,7 @@
 #define SHUNT_WRONG_NS 60000000000ull	/* also how long a user with more of them is not heard */
 #define SHUNT_HELLO_NS 5000000000ull	/* most time from accept() to HELLO */
 
-/* What strangers have here. Gauges, written by the service thread; `refused` counts. */
+/* The sums of strangers. Gauges, written by the service thread; `refused` counts. */
 struct shunt_strangers {
 	_Atomic uint32_t links, unproven, tellers;
 	_Atomic uint64_t space;

@@ -162,8 +162,8 @@ int64_t shunt_group_most(const struct shunt_group *group)
 }
 
 /*
- * Receives are not posted again before the end, so a peer that floods us is heard at most as often as it had receives
- * when we began.
+ * Receives are not posted again before the end. So a peer that floods us is heard no more often than it had receives when
+ * we began.
  */
 void shunt_group_poll_fully(struct shunt_engine *engine)
 {

@@ -108,8 +108,8 @@ struct shunt_group {
  */
 int shunt_group_poll(struct shunt_engine *engine);
 /*
- * So many completions can be there at most. A loop that takes all there are takes no more than that: a peer that posts
- * as fast as we poll would keep it for as long as it likes. group.lock held.
+ * So many completions can be there at most. A loop that takes all there are takes no more than that. Otherwise a peer that
+ * posts as fast as we poll could keep the loop for ever. group.lock held.
  */
 int64_t shunt_group_most(const struct shunt_group *group);
 /*
