@@ -12,6 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/guard.h"
+
 struct wish {
 	bool all, by_user;
 	uid_t user;
@@ -97,11 +99,12 @@ static void look(const struct wish *wish, struct adm_who *who)
 		int fd = shunt_door_try(door, "adm", SOCK_SEQPACKET, why, sizeof(why));
 
 		if (fd >= 0)
-			close(fd);
+			shunt_guard_close(fd);
 		if (fd >= 0 && is_meant(wish, door->pid))
 			add(who, door);
 	}
 	free(doors.door);
+	shunt_guard_settle();
 }
 
 /* ---- the words ---- */

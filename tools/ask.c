@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/admin/admin.h"
+#include "tools/guard.h"
 #include "tools/shunt.h"
 
 #define SERVICE "adm"
@@ -108,7 +109,7 @@ static bool visit(struct asking *asking, struct shunt_door *door)
 	if ((fd < 0 && !asking->wanted_count) || !is_wanted(asking, door) ||
 	    has_enough(asking, door)) {
 		if (fd >= 0)
-			close(fd);
+			shunt_guard_close(fd);
 		return false;
 	}
 	party = add_party(asking);
@@ -153,7 +154,7 @@ static int find(struct asking *asking, double until)
 static void end(struct party *party)
 {
 	if (party->fd >= 0)
-		close(party->fd);
+		shunt_guard_close(party->fd);
 	party->fd = -1;
 }
 
@@ -216,7 +217,7 @@ static void take(struct party *party, const char *packet, size_t bytes)
 static void hear(struct party *party, const char *line)
 {
 	char packet[SHUNT_ADMIN_PACKET];
-	ssize_t got = recv(party->fd, packet, sizeof(packet), MSG_DONTWAIT);
+	ssize_t got = shunt_guard_recv(party->fd, packet, sizeof(packet), 0);
 
 	if (got > 0 && strchr("*+-", packet[0]) && packet[0])
 		take(party, packet, (size_t)got);
@@ -227,7 +228,7 @@ static void hear(struct party *party, const char *line)
 	else if (!got || errno == ECONNRESET || errno == EPIPE)
 		retry(party, line);
 	else if (errno != EAGAIN && errno != EINTR)
-		fail(party, strerror(errno));
+		fail(party, shunt_guard_reason(errno));
 }
 
 /* Until all have answered, or the deadline. */
@@ -346,6 +347,7 @@ int shunt_ask(const struct shunt_door *wanted, size_t count, const char *line,
 		free(asking.party[i].reply.text);
 	free(asking.party);
 	free(asking.polled);
+	shunt_guard_settle();
 	return rc;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/loop/endpoint.h"
+#include "tools/guard.h"
 #include "tools/shunt.h"
 
 #ifndef SO_PEERPIDFD
@@ -132,7 +133,7 @@ const char *shunt_door_absence(const struct shunt_door *wanted, bool shut)
 /* Never waits: -EAGAIN where too many others have come. */
 static int connect_to(const struct shunt_door *door, const char *service, int type)
 {
-	int fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), rc;
+	int fd = shunt_guard_socket(type), rc;
 	char name[SHUNT_ENDPOINT_NAME];
 	struct sockaddr_un address;
 
@@ -142,7 +143,7 @@ static int connect_to(const struct shunt_door *door, const char *service, int ty
 	if (!connect(fd, (struct sockaddr *)&address, shunt_endpoint_address(name, &address)))
 		return fd;
 	rc = -errno;
-	close(fd);
+	shunt_guard_close(fd);
 	return rc;
 }
 
@@ -202,7 +203,7 @@ int shunt_door_try(struct shunt_door *door, const char *service, int type, char 
 	if (!rc)
 		return fd;
 	if (fd >= 0)
-		close(fd);
+		shunt_guard_close(fd);
 	snprintf(why, len, "%s", reason(rc));
 	return rc;
 }

@@ -18,6 +18,7 @@
 #include "core/loop/endpoint.h"
 #include "core/peer/remote_words.h"
 #include "core/peer/rendezvous.h"
+#include "tools/guard.h"
 #include "tools/perf_end.h"
 #include "tools/shunt.h"
 
@@ -30,14 +31,14 @@ static uint64_t now_ms(void)
 
 static int dial(const struct shunt_name *name)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = shunt_guard_socket(SOCK_SEQPACKET);
 	struct sockaddr_un address;
 	socklen_t length = shunt_endpoint_address(name->text + 1, &address);
 
 	if (fd >= 0 && !connect(fd, (struct sockaddr *)&address, length))
 		return fd;
 	if (fd >= 0)
-		close(fd);
+		shunt_guard_close(fd);
 	return -1;
 }
 
@@ -50,7 +51,7 @@ static enum ping_answer hear_knock(int fd, unsigned int wait_ms, uint32_t *versi
 
 	if (poll(&wait, 1, (int)wait_ms) <= 0)
 		return PING_SILENT;
-	got = recv(fd, &message, sizeof(message), MSG_DONTWAIT | MSG_TRUNC);
+	got = shunt_guard_recv(fd, &message, sizeof(message), MSG_TRUNC);
 	if (got < (ssize_t)offsetof(struct shunt_message, knock.proves))
 		return PING_SHUT;
 	if (message.knock.magic != SHUNT_WIRE_MAGIC)
@@ -81,7 +82,8 @@ static void ask_host(const struct ping_target *target, unsigned int wait_ms,
 		return;
 	rendezvous->answer = hear_knock(fd, wait_ms, &rendezvous->version);
 	rendezvous->ns = perf_now() - begun;
-	close(fd);
+	shunt_guard_close(fd);
+	shunt_guard_settle();
 }
 
 /* --- between hosts --- */

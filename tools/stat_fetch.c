@@ -16,6 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "tools/guard.h"
 #include "tools/output.h"
 #include "tools/shunt.h"
 
@@ -45,7 +46,7 @@ struct question {
 static void finish(struct question *question)
 {
 	if (question->fd >= 0)
-		close(question->fd);
+		shunt_guard_close(question->fd);
 	free(question->text);
 	question->fd = -1;
 	question->text = NULL;
@@ -106,7 +107,7 @@ static void ask(struct asking *asking, struct question *question)
 	if (question->fd < 0 || question->unwanted) {
 		finish(question);
 	} else if (has_enough(asking, &stat->door)) {
-		close(question->fd);
+		shunt_guard_close(question->fd);
 		question->fd = -EAGAIN;
 	} else {
 		question->state = READING;
@@ -157,7 +158,7 @@ static void refused(const struct asking *asking, struct question *question)
 	for (size_t i = 0; i < asking->count; i++)
 		again &= !asking->questions[i].entered ||
 			 asking->questions[i].stat->door.pid != door->pid;
-	close(question->fd);
+	shunt_guard_close(question->fd);
 	question->fd = again ? shunt_door_enter(door, SERVICE, SOCK_STREAM) : -ENOENT;
 	question->entered = again;
 	if (question->fd < 0)
@@ -188,7 +189,8 @@ static void hear(const struct asking *asking, struct question *question)
 		fail(question, "its answer is too long");
 		return;
 	}
-	got = recv(question->fd, question->text + question->length, question->room - question->length, MSG_DONTWAIT);
+	got = shunt_guard_recv(question->fd, question->text + question->length,
+			       question->room - question->length, 0);
 	if (got > 0)
 		question->length += (size_t)got;
 	else if (!question->length && (!got || errno == ECONNRESET))
@@ -196,7 +198,7 @@ static void hear(const struct asking *asking, struct question *question)
 	else if (!got)
 		parse(question);
 	else if (errno != EAGAIN && errno != EINTR)
-		fail(question, strerror(errno));
+		fail(question, shunt_guard_reason(errno));
 }
 
 /* ---- all of them ---- */
@@ -359,6 +361,7 @@ int shunt_look_within(struct shunt_look *look, const struct shunt_door *wanted, 
 		abort();
 	ask_doors(&asking, &doors, all.processes);
 	all.shut = give_up(&asking);
+	shunt_guard_settle();
 	for (size_t i = 0; i < count; i++)
 		pick(&asking, &wanted[i], all.shut > 0, look);
 	free(asking.questions);
