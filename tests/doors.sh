@@ -6,10 +6,22 @@ set -u
 fakes=()
 trap 'kill "${fakes[@]}" 2>/dev/null; scratch_remove' EXIT
 
+# Another user, where that can be had. An equal may do anything to our own engine, which ping has.
+stranger=()
+python=python3
+other=(setpriv --reuid=65534 --regid=65534 --clear-groups)
+for candidate in /usr/bin/python3 python3; do
+	if [ "$(id -u)" = 0 ] && "${other[@]}" "$candidate" -c 'open("'"$top_srcdir"'/tests/reach/enemy.py")' 2>/dev/null; then
+		stranger=("${other[@]}")
+		python=$candidate
+		break
+	fi
+done
+
 # fake DOOR HOW: its process id is $fake, its port $port.
 fake() {
 	local in
-	exec {in}< <(exec python3 "$top_srcdir/tests/doors_fake.py" "$@")
+	exec {in}< <(exec "${stranger[@]}" "$python" "$top_srcdir/tests/doors_fake.py" "$@")
 	read -r fake port <&"$in" || problem "no $*"
 	fakes+=("$fake")
 }
@@ -26,7 +38,7 @@ ends() {
 for how in lingers lingers-later lingers-behind; do
 	fake stat "$how" && stat=$fake
 	fake adm "$how" && adm=$fake
-	fake tcp "$how"
+	[ ${#stranger[@]} = 0 ] || fake tcp "$how"
 	for kernel in "" "$top_builddir/tests/calls/lacking passrights"; do
 		# shellcheck disable=SC2086 # several words
 		{
@@ -35,10 +47,47 @@ for how in lingers lingers-later lingers-behind; do
 			ends $kernel "$shunt" log
 			ends $kernel "$shunt" adm "$adm" help
 			ends $kernel "$shunt" doctor
-			ends $kernel "$shunt" ping -c 1 -W 1 "127.0.0.1:$port"
+			[ ${#stranger[@]} = 0 ] || ends $kernel "$shunt" ping -c 1 -W 1 "127.0.0.1:$port"
 		}
 	done
 	kill "${fakes[@]}"
 	fakes=()
 done
+# Who asks one process by its number comes to no other's door: that may be full, or silent.
+fakes=()
+python3 "$top_srcdir/tests/doors_fake.py" stat counts >"$work/stat" &
+fakes+=($!)
+python3 "$top_srcdir/tests/doors_fake.py" adm counts >"$work/adm" &
+fakes+=($!)
+for door in stat adm; do
+	until grep -q . "$work/$door"; do sleep 0.05; done
+done
+mkfifo "$work/held" && exec {held}<>"$work/held"
+exec {in}< <(exec "$shunt" run python3 "$top_srcdir/tests/doctor_end.py" server <&"$held")
+fakes+=($!)
+read -r port <&"$in"
+server=${fakes[-1]}
+expect 0 "$shunt" stat "$server"
+has "$out" "pid $server"
+expect 0 "$shunt" log "$server"
+expect 0 "$shunt" adm "$server" help
+ends "$shunt" ping -c 1 -W 1 "127.0.0.1:$port"
+for door in stat adm; do
+	lacks "$(cat "$work/$door")" came
+done
+
+# The memory of who asks is bounded, whatever comes. A sanitizer needs more.
+most() {
+	python3 -c 'import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=False)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss >> 10, "MB")' "$@"
+}
+if ! grep -q -- '-fsanitize=[a-z,]*address' "$top_builddir/Makefile"; then
+	exec {in}< <(exec python3 "$top_srcdir/tests/stat_fake.py" larger)
+	read -r large <&"$in"
+	fakes+=("$large")
+	expect 0 most "$shunt" stat "$large"
+	has "$err" "process $large: its streams are left out"
+	[ "$(awk '/ MB$/ { print $(NF - 1) }' <<<"$out")" -lt 300 ] || problem "memory: $out"
+fi
 finish

@@ -165,6 +165,22 @@ def crowds(monitor):
     metrics(monitor)
 
 
+def large_processes():
+    """Answers that would become 1.5 GB: what the unit of the monitor allows is enough for it."""
+    monitor = start("--interval", "0.05")
+    fakes = [fake(kind) for kind in ("large", "large", "larger", "larger")]
+    for _ in range(4):
+        metrics(monitor)
+        status(monitor, "/")
+    with open("/proc/%d/status" % monitor.pid, encoding="ascii") as file:
+        most = int(re.search(r"VmHWM:\s+(\d+) kB", file.read())[1]) >> 10
+    check("memory", most < 256 or "%d MB" % most, True)
+    for each in fakes:
+        each.kill()
+        each.wait()
+    end(monitor)
+
+
 def deaf_process():
     """A process that is slow to answer keeps nobody from /healthz; it has no series."""
     monitor, trickle = start(), fake("trickle")
@@ -266,6 +282,18 @@ def other_user(monitor, scratch):
         return not all(code == 403 and "shunt_" not in body and str(ours.pid) not in body for code, _, body in answers)
 
     as_nobody(is_refused)
+    # A crowd of somebody who may not ask ends nobody's request but its own.
+    with connect(monitor) as waiting:
+        waiting.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n")
+        status(monitor, "/healthz")
+
+        def crowd():
+            kept = [connect(monitor) for _ in range(200)]
+            return status(monitor, "/healthz") != 200 or not kept
+
+        as_nobody(crowd)
+        waiting.sendall(b"\r\n")
+        check("in somebody's crowd", read(waiting)[0], 200)
     friendly = start("--user", "nobody")
     as_nobody(lambda: status(friendly, "/metrics") != 200)
     end(friendly)
@@ -316,6 +344,8 @@ def main():
         if not os.geteuid():
             other_user(monitor, scratch)
         deaf_process()
+        if not os.environ.get("ASAN_OPTIONS"):
+            large_processes()
         end(monitor)
     print("ok")
 

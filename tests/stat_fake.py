@@ -5,11 +5,13 @@
 hostile  a whole answer, full of what moves cursors, and as long as it may be
 growing  more bytes on the link each time
 metrics  names and numbers that would break a text of metrics
+large    a whole answer with a million streams that are empty objects; larger: 20 MB of it
 trickle  a byte now and then, for ever
 full     accepts nobody, and so many have come that no more can
 silent   on the control socket: accepts, and says nothing
 liar     on the control socket: an answer with escapes
 """
+import itertools
 import json
 import os
 import socket
@@ -66,6 +68,11 @@ def answers(kind):
         link += 1 << 30
 
 
+def large(bytes_):
+    streams = b"{}," * (bytes_ // 3)
+    return b'{"schema":1,"pid":1,"program":"large","uptime_ms":1,"streams":[' + streams + b"{}]}"
+
+
 def trickle(listener):
     clients = []
     listener.settimeout(0.1)
@@ -96,7 +103,8 @@ def main():
     if kind == "full":
         time.sleep(1000)
     kept = []
-    for answer in answers(kind):
+    sizes = {"large": 3 << 20, "larger": 20 << 20}
+    for answer in itertools.repeat(large(sizes[kind])) if kind in sizes else answers(kind):
         client = listener.accept()[0]
         try:
             if kind == "liar":

@@ -91,7 +91,7 @@ static void look(const struct wish *wish, struct adm_who *who)
 {
 	struct shunt_doors doors;
 
-	if (shunt_door_list("adm", SOCK_SEQPACKET, &doors))
+	if (shunt_door_list("adm", SOCK_SEQPACKET, NULL, 0, &doors))
 		return;
 	for (size_t i = 0; i < doors.count; i++) {
 		char why[256];

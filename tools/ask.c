@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "core/admin/admin.h"
+#include "tools/budget.h"
 #include "tools/guard.h"
 #include "tools/shunt.h"
 
 #define SERVICE "adm"
 #define PATIENCE 5.0		/* seconds, for all of it */
-#define PATIENCE_ALL 1.0	/* for processes that have too many clients, where nobody is wanted */
 #define ABREAST 16		/* doors of one process that are asked */
 #define ANSWER_MAX (64U << 20)
 
@@ -34,6 +34,8 @@ struct asking {
 	struct party *party;
 	struct pollfd *polled;	/* as many */
 	size_t count, room;
+	double until_strange;	/* by shunt_seconds(): other users' processes have less time, where none is named */
+	struct shunt_budget budget;
 	bool shut;	/* some door has let nobody in */
 };
 
@@ -93,6 +95,12 @@ static struct party *add_party(struct asking *asking)
 	return &asking->party[asking->count++];
 }
 
+/* The account of who answers; a process that is named is asked as one of ours. */
+static struct shunt_budget_user *user_of(struct asking *asking, const struct shunt_door *door)
+{
+	return shunt_budget_of(&asking->budget, door->user, asking->wanted_count > 0);
+}
+
 /* True: the door is to be tried again. */
 static bool visit(struct asking *asking, struct shunt_door *door)
 {
@@ -136,7 +144,7 @@ static int find(struct asking *asking, double until)
 {
 	static const struct timespec pause = { .tv_nsec = 10000000 };
 	struct shunt_doors doors;
-	int rc = shunt_door_list(SERVICE, SOCK_SEQPACKET, &doors);
+	int rc = shunt_door_list(SERVICE, SOCK_SEQPACKET, asking->wanted, asking->wanted_count, &doors);
 
 	if (rc)
 		return rc;
@@ -193,12 +201,13 @@ static void say(struct party *party, const char *line)
 		retry(party, line);
 }
 
-static void take(struct party *party, const char *packet, size_t bytes)
+static void take(struct asking *asking, struct party *party, const char *packet, size_t bytes)
 {
 	struct shunt_reply *reply = &party->reply;
 	char *text;
 
-	if (reply->length + bytes > ANSWER_MAX) {
+	if (reply->length + bytes > ANSWER_MAX ||
+	    !shunt_budget_holds(&asking->budget, user_of(asking, &reply->door), bytes)) {
 		fail(party, "its answer is too long");
 		return;
 	}
@@ -214,13 +223,14 @@ static void take(struct party *party, const char *packet, size_t bytes)
 		end(party);
 }
 
-static void hear(struct party *party, const char *line)
+static void hear(struct asking *asking, struct party *party)
 {
+	const char *line = asking->line;
 	char packet[SHUNT_ADMIN_PACKET];
 	ssize_t got = shunt_guard_recv(party->fd, packet, sizeof(packet), 0);
 
 	if (got > 0 && strchr("*+-", packet[0]) && packet[0])
-		take(party, packet, (size_t)got);
+		take(asking, party, packet, (size_t)got);
 	else if (got > 0)
 		fail(party, SHUNT_DOOR_SILENT);
 	else if (party->reply.text && (!got || errno == ECONNRESET))
@@ -231,25 +241,35 @@ static void hear(struct party *party, const char *line)
 		fail(party, shunt_guard_reason(errno));
 }
 
+static bool is_late(struct asking *asking, const struct party *party, double now)
+{
+	return now >= asking->until_strange && user_of(asking, &party->reply.door) != &asking->budget.ours;
+}
+
 /* Until all have answered, or the deadline. */
 static void hear_all(struct asking *asking, double until)
 {
-	double left;
+	double now, left;
 
-	while ((left = until - shunt_seconds()) > 0) {
+	while ((now = shunt_seconds()) < until) {
 		size_t open = 0;
 
 		for (size_t i = 0; i < asking->count; i++) {
-			asking->polled[i] = (struct pollfd){ .fd = asking->party[i].fd,
-							     .events = POLLIN };
-			open += asking->party[i].fd >= 0;
+			struct party *party = &asking->party[i];
+
+			if (party->fd >= 0 && is_late(asking, party, now))
+				fail(party, SHUNT_DOOR_SILENT);
+			asking->polled[i] = (struct pollfd){ .fd = party->fd, .events = POLLIN };
+			open += party->fd >= 0;
 		}
+		left = (now < asking->until_strange && asking->until_strange < until ? asking->until_strange :
+											until) - now;
 		if (!open || (poll(asking->polled, asking->count, (int)(left * 1000) + 1) < 0 &&
 			      errno != EINTR))
 			return;
 		for (size_t i = 0; i < asking->count; i++)
 			if (asking->party[i].fd >= 0 && asking->polled[i].revents)
-				hear(&asking->party[i], asking->line);
+				hear(asking, &asking->party[i]);
 	}
 }
 
@@ -329,15 +349,22 @@ static void raise_limit(void)
 int shunt_ask(const struct shunt_door *wanted, size_t count, const char *line,
 	      struct shunt_replies *replies)
 {
-	struct asking asking = { .wanted = wanted, .wanted_count = count, .line = line };
+	return shunt_ask_within(wanted, count, line, PATIENCE, &shunt_budget_usual, replies);
+}
+
+int shunt_ask_within(const struct shunt_door *wanted, size_t count, const char *line, double patience,
+		     const struct shunt_budget_limits *limits, struct shunt_replies *replies)
+{
+	struct asking asking = { .wanted = wanted, .wanted_count = count, .line = line, .budget.limits = limits };
 	double now = shunt_seconds();
 	int rc;
 
 	*replies = (struct shunt_replies){ 0 };
 	raise_limit();
-	rc = find(&asking, now + (count ? PATIENCE : PATIENCE_ALL));
+	rc = find(&asking, now + (count || patience < SHUNT_DOOR_CROWDED ? patience : SHUNT_DOOR_CROWDED));
 	if (!rc) {
-		ask(&asking, now + PATIENCE);
+		asking.until_strange = now + (count ? patience : SHUNT_DOOR_STRANGE);
+		ask(&asking, now + patience);
 		for (size_t i = 0; i < count; i++)
 			pick(&asking, &wanted[i], replies);
 		if (!count)
@@ -347,6 +374,7 @@ int shunt_ask(const struct shunt_door *wanted, size_t count, const char *line,
 		free(asking.party[i].reply.text);
 	free(asking.party);
 	free(asking.polled);
+	shunt_budget_free(&asking.budget);
 	shunt_guard_settle();
 	return rc;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "tools/door.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdint.h>
@@ -11,6 +12,7 @@
 #include <unistd.h>
 
 #include "core/loop/endpoint.h"
+#include "tools/budget.h"
 #include "tools/guard.h"
 #include "tools/shunt.h"
 
@@ -31,7 +33,8 @@ static bool is_identity(const char *text)
  * The identity in a line of /proc/net/unix, which is changed. NULL: it is no door of that
  * service.
  */
-static const char *identity_of(char *line, const char *service, unsigned int wanted)
+static const char *identity_of(char *line, const char *service, unsigned int wanted,
+			       unsigned long *inode)
 {
 	char prefix[32];
 	unsigned int flags, type;
@@ -40,47 +43,157 @@ static const char *identity_of(char *line, const char *service, unsigned int wan
 	line[strcspn(line, "\n")] = 0;
 	snprintf(prefix, sizeof(prefix), " @shunt/%s/", service);
 	name = strstr(line, prefix);
-	if (!name || sscanf(line, "%*s %*s %*s %x %x", &flags, &type) != 2 || !(flags & LISTENS) ||
-	    type != wanted)
+	if (!name || sscanf(line, "%*s %*s %*s %x %x %*s %lu", &flags, &type, inode) != 3 ||
+	    !(flags & LISTENS) || type != wanted)
 		return NULL;
 	name += strlen(prefix);
 	return is_identity(name) ? name : NULL;
 }
 
+/* Ours first: others may have any number of doors. */
 static int compare(const void *a, const void *b)
 {
 	const struct shunt_door *x = a, *y = b;
+	bool ours = shunt_budget_trusts(x->user);
 
-	return strcmp(x->identity, y->identity);
+	return ours != shunt_budget_trusts(y->user) ? (ours ? -1 : 1) :
+						      strcmp(x->identity, y->identity);
 }
 
-int shunt_door_list(const char *service, int type, struct shunt_doors *doors)
+static struct shunt_door *add(struct shunt_doors *doors)
+{
+	size_t count = doors->count;
+
+	if (count >= 64 ? !(count & (count - 1)) : !count) {
+		doors->door = reallocarray(doors->door, count ? 2 * count : 64, sizeof(*doors->door));
+		if (!doors->door)
+			abort();
+	}
+	doors->count++;
+	return &doors->door[count];
+}
+
+static int read_doors(const char *service, int type, struct shunt_doors *doors)
 {
 	FILE *sockets = fopen("/proc/net/unix", "re");
-	size_t room = 0, line_room = 0;
+	size_t line_room = 0;
 	char *line = NULL;
 
-	*doors = (struct shunt_doors){ 0 };
 	if (!sockets)
 		return -errno;
 	while (getline(&line, &line_room, sockets) > 0) {
-		const char *identity = identity_of(line, service, (unsigned int)type);
+		struct shunt_door door = { .user = SHUNT_DOOR_NOBODY };
+		const char *identity = identity_of(line, service, (unsigned int)type, &door.inode);
 
 		if (!identity)
 			continue;
-		if (doors->count == room) {
-			room = room ? 2 * room : 64;
-			doors->door = reallocarray(doors->door, room, sizeof(*doors->door));
-			if (!doors->door)
-				abort();
-		}
-		doors->door[doors->count] = (struct shunt_door){ 0 };
-		memcpy(doors->door[doors->count++].identity, identity, SHUNT_DOOR_IDENTITY);
+		memcpy(door.identity, identity, SHUNT_DOOR_IDENTITY);
+		*add(doors) = door;
 	}
 	free(line);
 	fclose(sockets);
+	return 0;
+}
+
+/* ---- whose they are ---- */
+
+/* Could the process have that door? Where its descriptors may not be seen, yes. `held`: inodes of its sockets. */
+struct holder {
+	unsigned long *held;
+	size_t count;
+	bool seen;
+};
+
+static void find_sockets(pid_t pid, struct holder *holder)
+{
+	char path[64], target[64] = "";
+	const struct dirent *entry;
+	DIR *dir;
+
+	/* That /proc may be of another PID namespace. */
+	if (readlink("/proc/self", target, sizeof(target)) <= 0 || atoi(target) != getpid())
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	dir = opendir(path);
+	holder->seen = dir;
+	while (dir && (entry = readdir(dir))) {
+		ssize_t length = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		unsigned long inode;
+
+		target[length > 0 ? length : 0] = 0;
+		if (sscanf(target, "socket:[%lu]", &inode) != 1)
+			continue;
+		holder->held = reallocarray(holder->held, holder->count + 1, sizeof(*holder->held));
+		if (!holder->held)
+			abort();
+		holder->held[holder->count++] = inode;
+	}
+	if (dir)
+		closedir(dir);
+}
+
+static bool may_hold(const struct holder *holder, const struct shunt_door *door)
+{
+	for (size_t i = 0; holder->seen && i < holder->count; i++)
+		if (holder->held[i] == door->inode)
+			return true;
+	return !holder->seen;
+}
+
+static bool is_meant(const struct shunt_door *wanted, const struct holder *holders, size_t count,
+		     const struct shunt_door *door)
+{
+	for (size_t i = 0; i < count; i++)
+		if (wanted[i].identity[0] ? !strcmp(wanted[i].identity, door->identity) : may_hold(&holders[i], door))
+			return true;
+	return !count;
+}
+
+static void leave_out_others(struct shunt_doors *doors, const struct shunt_door *wanted, size_t count)
+{
+	struct holder *holders = calloc(count + 1, sizeof(*holders));
+	size_t kept = 0;
+
+	if (!holders)
+		abort();
+	for (size_t i = 0; i < count; i++)
+		if (!wanted[i].identity[0])
+			find_sockets(wanted[i].pid, &holders[i]);
+	for (size_t i = 0; i < doors->count; i++)
+		if (is_meant(wanted, holders, count, &doors->door[i]))
+			doors->door[kept++] = doors->door[i];
+	doors->count = kept;
+	for (size_t i = 0; i < count; i++)
+		free(holders[i].held);
+	free(holders);
+}
+
+static void leave_out_crowds(struct shunt_doors *doors)
+{
+	struct shunt_budget budget = { .limits = &shunt_budget_usual };
+	size_t kept = 0;
+
+	for (size_t i = 0; i < doors->count; i++)
+		if (shunt_budget_door(shunt_budget_of(&budget, doors->door[i].user, false)))
+			doors->door[kept++] = doors->door[i];
+	doors->count = kept;
+	shunt_budget_free(&budget);
+}
+
+int shunt_door_list(const char *service, int type, const struct shunt_door *wanted, size_t count,
+		    struct shunt_doors *doors)
+{
+	int rc;
+
+	*doors = (struct shunt_doors){ 0 };
+	rc = read_doors(service, type, doors);
+	if (rc || !doors->count)
+		return rc;
+	leave_out_others(doors, wanted, count);
+	shunt_door_users(doors);
 	if (doors->count)
 		qsort(doors->door, doors->count, sizeof(*doors->door), compare);
+	leave_out_crowds(doors);
 	return 0;
 }
 
@@ -178,6 +291,7 @@ static int meet(struct shunt_door *door, int fd)
 		return rc;
 	door->met = true;
 	door->pid = peer.pid;
+	door->user = peer.uid;
 	return geteuid() && peer.uid && peer.uid != geteuid() ? -EPERM : 0;
 }
 

@@ -22,7 +22,13 @@ struct shunt_door {
 	char identity[SHUNT_DOOR_IDENTITY];	/* "": none is known */
 	bool met;	/* it has let us in, so the next is known */
 	pid_t pid;	/* of the process that listens, as seen from here; 0: it has none here */
+	uid_t user;	/* who made the socket, and once it is met the user of the process; -1: not known */
+	unsigned long inode;
 };
+
+#define SHUNT_DOOR_NOBODY ((uid_t)-1)
+#define SHUNT_DOOR_CROWDED 1.0	/* seconds for which doors that let nobody in are tried again, where none is named */
+#define SHUNT_DOOR_STRANGE 2.0	/* seconds for which other users' processes are waited for, where none is named */
 
 struct shunt_doors {
 	struct shunt_door *door;
@@ -30,10 +36,14 @@ struct shunt_doors {
 };
 
 /*
- * All doors of this network namespace for a service, "stat" or "adm", by identity; `type`: of
- * their sockets. 0, or -errno of /proc/net/unix.
+ * All doors of this network namespace for a service, "stat" or "adm"; `type`: of their sockets. Those of our own user and
+ * of root come first. With `count` processes that are wanted, doors that are known to be of others are left out, and so
+ * are those of one stranger beyond SHUNT_BUDGET_DOORS. 0, or -errno of /proc/net/unix.
  */
-int shunt_door_list(const char *service, int type, struct shunt_doors *doors);
+int shunt_door_list(const char *service, int type, const struct shunt_door *wanted, size_t count,
+		    struct shunt_doors *doors);
+/* The users of all doors, as far as the kernel tells (sock_diag(7)). */
+void shunt_door_users(struct shunt_doors *doors);
 /*
  * A non-blocking connection to a door whose process lives, and is of our user or root's, or we are
  * root. Else -errno, and the reason in `why`. -EAGAIN: too many clients have come just now.

@@ -3,7 +3,7 @@
 bin_PROGRAMS += tools/shunt
 tools_shunt_SOURCES = \
 	tools/shunt.c tools/shunt.h tools/output.c tools/output.h \
-	tools/library.c tools/program.c tools/door.c tools/door.h tools/guard.c tools/guard.h tools/enter.c tools/absence.c tools/seconds.c \
+	tools/library.c tools/program.c tools/door.c tools/door.h tools/door_users.c tools/guard.c tools/guard.h tools/budget.c tools/budget.h tools/enter.c tools/absence.c tools/seconds.c \
 	tools/variables.c \
 	tools/ask.c tools/ask.h \
 	tools/proc.c tools/proc.h tools/findings.c tools/findings.h \
@@ -52,7 +52,7 @@ viewdir = $(pkglibdir)
 view_PROGRAMS = tools/shunt-view
 tools_shunt_view_SOURCES = \
 	tools/view.c tools/html.c tools/html.h tools/shunt.h tools/output.c tools/output.h \
-	tools/door.c tools/door.h tools/guard.c tools/guard.h tools/enter.c tools/absence.c \
+	tools/door.c tools/door.h tools/door_users.c tools/guard.c tools/guard.h tools/budget.c tools/budget.h tools/enter.c tools/absence.c \
 	tools/proc.c tools/proc.h tools/seconds.c tools/ask.c tools/ask.h \
 	tools/stat.h tools/stat_fetch.c tools/stat_rate.c \
 	tools/metrics.c tools/metrics.h tools/metrics_row.c tools/metrics_table.c tools/metrics_text.c \

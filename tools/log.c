@@ -13,10 +13,12 @@
 #include <unistd.h>
 
 #include "tools/ask.h"
+#include "tools/budget.h"
 #include "tools/output.h"
 #include "tools/shunt.h"
 
 #define TEXT_MAX 128
+#define LOG_VALUES (16U << 20)	/* bytes of values of an answer; 1,024 events take 3 MB */
 
 static const char help[] =
 	"Usage: shunt log [--json] [--follow] [PROCESS...]\n\n"
@@ -175,7 +177,7 @@ static json_t *parse(const struct shunt_reply *reply)
 		complain(reply, reply->text ? reply->text : reply->why);
 		return NULL;
 	}
-	process = json_loadb(reply->text, reply->length, 0, NULL);
+	process = shunt_budget_parse(reply->text, reply->length, LOG_VALUES, 0, NULL);
 	if (!json_is_object(process)) {
 		complain(reply, "its answer is no JSON object");
 		json_decref(process);

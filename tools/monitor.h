@@ -83,6 +83,8 @@ struct monitor_request {
 /* `page`: only of a request that is welcome. */
 enum monitor_verdict monitor_judge(const struct monitor_options *options,
 				   const struct monitor_request *request, enum monitor_page *page);
+/* May that user ask, where there is no token? */
+bool monitor_befriends(const struct monitor_options *options, uid_t user);
 unsigned int monitor_status(enum monitor_verdict verdict);
 const char *monitor_why(enum monitor_verdict verdict);
 

@@ -111,16 +111,19 @@ static bool bears_token(const struct monitor_options *options, const char *autho
 	return !differs;
 }
 
-static bool is_friend(const struct monitor_options *options, const struct monitor_request *request)
+bool monitor_befriends(const struct monitor_options *options, uid_t user)
 {
-	uid_t user;
-
-	if (!monitor_user(request->client, request->own, &user))
-		return false;
 	for (size_t i = 0; i < options->user_count; i++)
 		if (options->users[i] == user)
 			return true;
 	return !user || user == geteuid();
+}
+
+static bool is_friend(const struct monitor_options *options, const struct monitor_request *request)
+{
+	uid_t user;
+
+	return monitor_user(request->client, request->own, &user) && monitor_befriends(options, user);
 }
 
 /* ---- the judgement ---- */

@@ -2,7 +2,8 @@
 /*
  * The HTTP server, libmicrohttpd's, in a thread of its own. A connection has one request. A request that needs a newer
  * look is suspended until the main thread has one. All that clients can hold is bounded: connections, memory for a
- * request, and time. A new connection ends the oldest one when there are many, so that slow clients keep nobody out.
+ * request, and time. When there are many, a new connection ends one: the oldest one of the user who has most, and strangers'
+ * before those of users who may ask. So slow clients and crowds keep nobody out.
  */
 #include <microhttpd.h>
 #include <stdint.h>
@@ -291,25 +292,71 @@ static size_t unescape(void *arg, struct MHD_Connection *connection, char *text)
 
 /* ---- connections, in the server's thread ---- */
 
+/* Who has come: a user of this host, as far as the kernel tells, or an address. */
+struct visitor {
+	bool known, friend;
+	uid_t user;
+	uint8_t address[16];
+};
+
 struct client {
 	struct client *next, *previous; /* the older one, the younger one */
+	struct visitor visitor;
 	int fd;
 	bool ended;
 };
 
-static struct client clients = { &clients, &clients, -1, true };
+static struct client clients = { .next = &clients, .previous = &clients, .fd = -1, .ended = true };
 static unsigned int crowd; /* of those that have not been ended */
 
-static void end_oldest(void)
+static void know(const struct monitor *monitor, struct MHD_Connection *connection, struct visitor *visitor)
 {
-	struct client *client = clients.previous;
+	union monitor_address client = { 0 }, own = { 0 };
 
-	while (client->ended && client != &clients)
-		client = client->previous;
-	if (client == &clients)
+	*visitor = (struct visitor) { 0 };
+	if (!ends_of(connection, &client, &own))
 		return;
-	shutdown(client->fd, SHUT_RDWR);
-	client->ended = true;
+	visitor->known = monitor_user(&client, &own, &visitor->user);
+	visitor->friend = visitor->known && monitor_befriends(&monitor->options, visitor->user);
+	if (!visitor->known && client.any.sa_family == AF_INET6)
+		memcpy(visitor->address, &client.v6.sin6_addr, 16);
+	else if (!visitor->known)
+		memcpy(visitor->address, &client.v4.sin_addr, 4);
+}
+
+static bool is_same(const struct visitor *a, const struct visitor *b)
+{
+	return a->known == b->known && a->user == b->user && !memcmp(a->address, b->address, sizeof(a->address));
+}
+
+/* How much it takes of the room: friends, who may ask, are the last to go. */
+static unsigned int burden(const struct visitor *visitor)
+{
+	unsigned int count = 0;
+
+	for (const struct client *client = clients.next; client != &clients; client = client->next)
+		count += !client->ended && is_same(&client->visitor, visitor);
+	return visitor->friend ? count : count + CONNECTIONS;
+}
+
+/* The oldest of the visitor who has most. */
+static void end_one(void)
+{
+	struct client *chosen = NULL;
+	unsigned int most = 0;
+
+	for (struct client *client = clients.previous; client != &clients; client = client->previous) {
+		unsigned int its = client->ended ? 0 : burden(&client->visitor);
+
+		if (its <= most)
+			continue;
+		most = its;
+		chosen = client;
+	}
+	if (!chosen)
+		return;
+	shutdown(chosen->fd, SHUT_RDWR);
+	chosen->ended = true;
 	crowd--;
 }
 
@@ -318,18 +365,19 @@ static void notify(void *arg, struct MHD_Connection *connection, void **context,
 {
 	struct client *client = *context;
 
-	(void)arg;
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		client = malloc(sizeof(*client));
+		client = calloc(1, sizeof(*client));
 		if (!client)
 			abort();
 		client->fd = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD)
 				     ->connect_fd;
-		*client = (struct client) { clients.next, &clients, client->fd, false };
+		know(arg, connection, &client->visitor);
+		client->next = clients.next;
+		client->previous = &clients;
 		client->next->previous = clients.next = client;
 		*context = client;
 		if (++crowd > CROWD)
-			end_oldest();
+			end_one();
 	} else if (client) {
 		client->next->previous = client->previous;
 		client->previous->next = client->next;
@@ -349,7 +397,7 @@ int monitor_http_start(struct monitor *monitor, int listener)
 		(unsigned int)CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY,
 		MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)PATIENCE, MHD_OPTION_STRICT_FOR_CLIENT,
 		1, MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED,
-		completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, notify, NULL, MHD_OPTION_END);
+		completed, NULL, MHD_OPTION_NOTIFY_CONNECTION, notify, monitor, MHD_OPTION_END);
 	if (server)
 		return 0;
 	fputs("shunt monitor: libmicrohttpd does not start a server\n", stderr);

@@ -4,9 +4,11 @@
 #include <string.h>
 
 #include "tools/ask.h"
+#include "tools/budget.h"
 #include "tools/monitor.h"
 
 #define LINE "log"
+#define PATIENCE 1.0 /* seconds: scrapes wait meanwhile */
 #define EVENTS_OF_ONE 1024 /* more than a ring holds is not an engine's answer */
 
 static void add_events(json_t *all, const struct shunt_reply *reply, const json_t *answer)
@@ -56,23 +58,43 @@ static json_t *sorted(json_t *all)
 	return result;
 }
 
+static struct shunt_budget_user *user_of(struct shunt_budget *budget, const struct shunt_reply *reply)
+{
+	return shunt_budget_of(budget, reply->door.user, false);
+}
+
+static size_t weight_of(const struct shunt_reply *reply)
+{
+	return reply->text && !reply->refused ? shunt_budget_weigh(reply->text, reply->length) : 0;
+}
+
+static void take(json_t *all, const struct shunt_reply *reply, struct shunt_budget_user *user)
+{
+	size_t weight = weight_of(reply);
+	json_t *answer = weight ? shunt_budget_parse(reply->text, reply->length, user->values, 0, NULL) : NULL;
+
+	if (!answer)
+		return;
+	user->values -= weight;
+	add_events(all, reply, answer);
+	json_decref(answer);
+}
+
 json_t *monitor_log(void)
 {
+	static const struct shunt_budget_limits limits = { 4U << 20, 8U << 20 };
+	struct shunt_budget budget = { .limits = &limits };
 	struct shunt_replies replies = { 0 };
 	json_t *all = json_array();
 
-	if (shunt_ask(NULL, 0, LINE, &replies))
+	if (shunt_ask_within(NULL, 0, LINE, PATIENCE, &limits, &replies))
 		return all;
-	for (size_t i = 0; i < replies.count; i++) {
-		const struct shunt_reply *reply = &replies.of[i];
-		json_t *answer = reply->text && !reply->refused ?
-					 json_loadb(reply->text, reply->length, 0, NULL) :
-					 NULL;
-
-		if (answer)
-			add_events(all, reply, answer);
-		json_decref(answer);
-	}
+	for (size_t i = 0; i < replies.count; i++)
+		user_of(&budget, &replies.of[i])->wanted += weight_of(&replies.of[i]);
+	shunt_budget_share(&budget);
+	for (size_t i = 0; i < replies.count; i++)
+		take(all, &replies.of[i], user_of(&budget, &replies.of[i]));
+	shunt_budget_free(&budget);
 	shunt_ask_free(&replies);
 	return sorted(all);
 }

@@ -7,6 +7,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "tools/budget.h"
 #include "tools/metrics.h"
 #include "tools/monitor.h"
 #include "tools/shunt.h"
@@ -90,7 +91,7 @@ static void look_now(struct monitor *monitor, enum monitor_kind kind, struct mon
 	if (kind == MONITOR_LOGS)
 		look->events = monitor_log();
 	else
-		shunt_look_within(&look->look, NULL, 0, PATIENCE);
+		shunt_look_within(&look->look, NULL, 0, PATIENCE, &shunt_budget_monitor);
 	look->at = shunt_seconds();
 	look->took = look->at - start;
 	if (last && last->look.count)

@@ -51,11 +51,11 @@ static int gather(const struct options *options, struct shunt_look *look)
 	for (size_t i = 0; i < look->count; i++) {
 		const struct shunt_stat *stat = &look->processes[i];
 
-		if (stat->process || (!options->count && !stat->late))
+		if (stat->process ? !*stat->why : !options->count && !stat->late)
 			continue;
 		fprintf(stderr, "shunt stat: process %s: %s\n", shunt_door_text(&stat->door, name),
 			stat->why);
-		failed |= options->count > 0;
+		failed |= options->count > 0 && !stat->process;
 	}
 	if (look->shut)
 		fprintf(stderr,

@@ -18,7 +18,7 @@ struct shunt_stat {
 	json_t *process;	/* an object, or NULL */
 	double at;		/* when it had answered, by shunt_seconds() */
 	bool late;		/* it had not, when time was up */
-	char why[SHUNT_STAT_WHY_MAX];	/* if there is no object; escaped */
+	char why[SHUNT_STAT_WHY_MAX];	/* if there is no object, or something was left out of it; escaped */
 };
 
 struct shunt_look {
@@ -29,13 +29,14 @@ struct shunt_look {
 
 /*
  * Asks all processes of this network namespace that offer statistics, at the same time. The wait
- * for answers ends after five seconds. In ascending order; with `count` processes that are wanted,
+ * for answers ends after five seconds; where none is named, after two for other users' processes. In ascending order; with `count` processes that are wanted,
  * those in their order. 0, or -1 after saying why there is no look.
  */
 int shunt_look_ask(struct shunt_look *look, const struct shunt_door *wanted, size_t count);
-/* shunt_look_ask() with another deadline, in seconds. */
+/* shunt_look_ask() with another deadline, in seconds, and another budget. */
+struct shunt_budget_limits;
 int shunt_look_within(struct shunt_look *look, const struct shunt_door *wanted, size_t count,
-		      double patience);
+		      double patience, const struct shunt_budget_limits *limits);
 void shunt_look_free(struct shunt_look *look);
 
 /* A process then, for one now: the same engine, a while ago. NULL: none. */

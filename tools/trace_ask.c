@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Processes' words about followed sends. They may lie: a member that is missing or mistyped is 0, and a send that is out of order is left out. */
 #include "tools/trace.h"
+#include "tools/budget.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,7 +120,7 @@ static const char *take_reply(struct trace *trace, const struct shunt_reply *rep
 		return reply->why;
 	if (reply->refused)
 		return "it does not know how to follow sends (an older version?)";
-	process.said = json_loadb(reply->text, reply->length, 0, &error);
+	process.said = shunt_budget_parse(reply->text, reply->length, shunt_budget_usual.values / 4, 0, &error);
 	if (!json_is_object(process.said)) {
 		json_decref(process.said);
 		return "its answer is no JSON object";
