@@ -10,11 +10,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include "core/base/guard.h"
-#include "core/base/random.h"
 #include "core/device/by_cm.h"
 #include "core/device/device.h"
 #include "core/device/imm.h"
 #include "core/device/page_verbs.h"
+#include "core/device/psn.h"
 #include "core/device/verbs/verbs.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
@@ -27,7 +27,7 @@
 
 struct own {
 	struct verbs_device device;
-	uint32_t salt;		/* PSNs of this life */
+	uint8_t psn_key[SHUNT_PSN_KEY_BYTES];
 	struct shunt_way way;	/* that it was opened for; all zero: none */
 	struct shunt_by_cm *by_cm; /* NULL: its queue pairs are connected by hand */
 };
@@ -207,7 +207,7 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 			verbs->context->device->name);
 		goto forget_device;
 	}
-	own->salt = shunt_random(engine, 1 << 24);
+	shunt_psn_key(engine, own->psn_key);
 	if (way)
 		own->way = *way;
 	device->own = own;
@@ -313,7 +313,7 @@ static int verbs_kind_discard(struct ibv_pd *pd, void *addr, size_t bytes)
 
 static uint32_t psn_of(const struct own *own, const struct ibv_qp *qp)
 {
-	return (own->salt + qp->qp_num * 2654435761u) & 0xffffff;
+	return shunt_psn_of(own->psn_key, qp->qp_num);
 }
 
 static int verbs_kind_tell(struct shunt_device *device, struct ibv_qp *qp, void *address, int fds[2])
