@@ -17,7 +17,7 @@
 int shunt_guard_socket(int type);
 /* recv() that never waits. -1 with EBADMSG: descriptors have come, and the socket is good for shunt_guard_close() only. */
 ssize_t shunt_guard_recv(int fd, void *to, size_t room, int flags);
-/* What that errno says to people. */
+/* An errno as text for people. */
 const char *shunt_guard_reason(int error);
 /* Never waits. The descriptor may stay open until shunt_guard_settle(). */
 void shunt_guard_close(int fd);

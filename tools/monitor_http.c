@@ -292,7 +292,7 @@ static size_t unescape(void *arg, struct MHD_Connection *connection, char *text)
 
 /* ---- connections, in the server's thread ---- */
 
-/* Who has come: a user of this host, as far as the kernel tells, or an address. */
+/* A user of this host, as far as the kernel tells, or an address. */
 struct visitor {
 	bool known, friend;
 	uid_t user;

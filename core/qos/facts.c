@@ -132,14 +132,10 @@ int shunt_facts_rules(struct shunt_engine *engine, const char *text, struct shun
 	return result ? result : find_users(engine, rules, source, error, bytes);
 }
 
-void shunt_facts_program(struct shunt_engine *engine, uint32_t pid, struct shunt_qos_client *client)
+static void find_command(struct shunt_engine *engine, uint32_t pid, struct shunt_qos_client *client)
 {
-	char path[64], target[1024], *text;
-	ssize_t length;
+	char path[64], *text;
 
-	client->command[0] = client->program[0] = 0;
-	if (!pid)
-		return;
 	snprintf(path, sizeof(path), "/proc/%u/comm", pid);
 	text = read_all(engine, path, SHUNT_QOS_PROGRAM - 1, false);
 	if (text) {
@@ -148,12 +144,49 @@ void shunt_facts_program(struct shunt_engine *engine, uint32_t pid, struct shunt
 		printable(client->command);
 	}
 	free(text);
+}
+
+/* By what the kernel knows of the file already: its file system may be another user's (FUSE), and never answer. */
+static bool look_at(const char *path, struct statx *about)
+{
+	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, about);
+}
+
+/*
+ * In a mount namespace of its own a process gives its file any path. So the same file must be there in ours, where other
+ * users mount nothing in these folders.
+ */
+static bool is_installed(const char *exe, const char *target)
+{
+	static const char *const folders[] = { "/usr/", "/bin/", "/sbin/", "/opt/" };
+	struct statx running, installed;
+	bool known = false;
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		known |= !strncmp(target, folders[i], strlen(folders[i]));
+	return known && look_at(exe, &running) && look_at(target, &installed) &&
+	       running.stx_ino == installed.stx_ino && running.stx_dev_major == installed.stx_dev_major &&
+	       running.stx_dev_minor == installed.stx_dev_minor && !installed.stx_uid &&
+	       !(installed.stx_mode & (S_IWGRP | S_IWOTH));
+}
+
+void shunt_facts_program(struct shunt_engine *engine, uint32_t pid, struct shunt_qos_client *client)
+{
+	bool equal = client->uid == geteuid() || !client->uid;
+	char path[64], target[1024], *name;
+	ssize_t length;
+
+	client->command[0] = client->program[0] = 0;
+	if (!pid)
+		return;
+	if (equal)
+		find_command(engine, pid, client);
 	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
 	length = engine->sys->readlink(path, target, sizeof(target) - 1);
 	if (length <= 0)
 		return;
 	target[length] = 0;
-	text = strrchr(target, '/');
-	if (text && strlen(text + 1) < sizeof(client->program))
-		memcpy(client->program, text + 1, strlen(text + 1) + 1);
+	name = strrchr(target, '/');
+	if (name && strlen(name + 1) < sizeof(client->program) && (equal || is_installed(path, target)))
+		memcpy(client->program, name + 1, strlen(name + 1) + 1);
 }
