@@ -13,7 +13,8 @@ service_examples = \
 	contrib/systemd/squid.service.d/shunt.conf
 examplesdir = $(docdir)/examples
 nobase_nodist_examples_DATA = $(service_examples)
-nobase_dist_examples_DATA = contrib/tmpfiles.d/shunt.conf contrib/grafana/shunt.json contrib/systemd/shunt-monitor.service
+nobase_dist_examples_DATA = contrib/tmpfiles.d/shunt.conf contrib/grafana/shunt.json contrib/systemd/shunt-monitor.service \
+	contrib/systemd/run-shunt.mount
 EXTRA_DIST += $(service_examples:=.in)
 CLEANFILES += $(service_examples)
 

@@ -106,6 +106,18 @@ if unshare --mount sh -c 'mount -t tmpfs -o noexec none "$1"' sh "$work" 2>/dev/
 	row bad library 'cannot be loaded.* do: .*noexec'
 fi
 
+# A folder for all users on the file system of /run, and one of its own, as the unit mounts it.
+options=$(sed -n 's/^Options=//p' "$top_srcdir/contrib/systemd/run-shunt.mount")
+# shellcheck disable=SC2016 # the inner shell expands it
+if unshare --mount sh -c 'mount -t tmpfs -o mode=755 none /run && mkdir -m 1777 /run/shunt' 2>/dev/null; then
+	expect 0 unshare --mount sh -c 'mount -t tmpfs -o mode=755 none /run && mkdir -m 1777 /run/shunt && exec "$1" doctor' sh "$shunt"
+	row warn run 'which any user can fill there.* do: mount a small tmpfs'
+	expect 0 unshare --mount sh -c 'mount -t tmpfs -o mode=755 none /run && mkdir /run/shunt && mount -t tmpfs -o "$2" none /run/shunt &&
+		[ "$(stat -c %u:%a /run/shunt)" = 0:1777 ] && ! head -c 2M /dev/zero 2>/dev/null >/run/shunt/full && : >/run/not-full &&
+		exec "$1" doctor' sh "$shunt" "$options"
+	row ok run 'no other user can take a name'
+fi
+
 # A connection on the link, and everything about its ends.
 start "$shunt" run python3 "$end" server
 server=$pid port=$said

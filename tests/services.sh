@@ -241,8 +241,9 @@ start_each() {
 
 # --- the monitor ---
 
-verifies_monitor() {
-	systemd-analyze verify --man=no --recursive-errors=no "$source/contrib/systemd/shunt-monitor.service" > "$work/said" 2>&1 &&
+verifies_units() {
+	systemd-analyze verify --man=no --recursive-errors=no "$source/contrib/systemd/shunt-monitor.service" \
+		"$source/contrib/systemd/run-shunt.mount" > "$work/said" 2>&1 &&
 		[ ! -s "$work/said" ] && return
 	sed 's/^/# /' "$work/said"
 	return 1
@@ -284,7 +285,7 @@ for file in "$source"/contrib/systemd/*.service.d/shunt.conf.in; do
 	fi
 	check "$name: its unit starts without the library" survives_removal "$built/systemd/$name.service.d/shunt.conf"
 done
-check "shunt-monitor: systemd reads it" verifies_monitor
+check "shunt-monitor, run-shunt.mount: systemd reads them" verifies_units
 if [ "${ALONE:-}" = yes ] && "$builddir/tools/shunt" monitor --help > /dev/null 2>&1; then
 	check "shunt-monitor: it serves where no user is let in" starts_monitor
 else
