@@ -161,6 +161,13 @@ expect 1 "$shunt" doctor "$plain"
 row bad library 'started without the library'
 row warn connection "$other $own: .*the peer says: the peer runs without Shunt"
 
+# What strangers have of a process.
+start "$shunt" run python3 "$top_srcdir/tests/stat_fake.py" strangers
+"$shunt" doctor "$pid" >"$work/out"
+out=$(cat "$work/out")
+row warn strangers 'have 3 of 64 links, 1 of 256 of them unproven, 0 of 64 co-listeners, 6 of 8192 GiB of addresses; 17 were refused.* do: '
+kill "$pid"	# it answers anybody
+
 # Settings of a process.
 start env SHUNT_ENABLE=0 "$shunt" run python3 "$end" client "$port"
 expect 1 "$shunt" doctor "$pid"

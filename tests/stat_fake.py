@@ -8,6 +8,7 @@ metrics  names and numbers that would break a text of metrics
 large    a whole answer with a million streams that are empty objects; larger: 20 MB of it
 trickle  a byte now and then, for ever
 full     accepts nobody, and so many have come that no more can
+strangers what other users have of it, and that some were refused
 silent   on the control socket: accepts, and says nothing
 liar     on the control socket: an answer with escapes
 """
@@ -63,6 +64,10 @@ def answers(kind):
     link = 1 << 30
     while True:
         said = metrics() if kind == "metrics" else process(link, ESCAPES if kind == "hostile" else "")
+        if kind == "strangers":
+            said["strangers"] = {"links": 3, "links_most": 64, "unproven": 1, "unproven_most": 256, "co_listeners": 0,
+                                 "co_listeners_most": 64, "address_space": 6 << 30, "address_space_most": 8 << 40, "refused": 17,
+                                 "more_most": 5}
         text = json.dumps(said, ensure_ascii=False)
         yield text.encode("utf-8", "surrogateescape")
         link += 1 << 30

@@ -168,6 +168,49 @@ static void check_engine(struct shunt_patient *patient)
 		check_uring(patient, uring);
 }
 
+/* ---- what strangers have of it ---- */
+
+static json_int_t count_of(const json_t *strangers, const char *name, const char *behind)
+{
+	char key[64];
+
+	snprintf(key, sizeof(key), "%s%s", name, behind);
+	return json_integer_value(json_object_get(strangers, key));
+}
+
+/* The sums of SECURITY.md, "What strangers cost", that the process counts. */
+static void check_strangers(struct shunt_patient *patient)
+{
+	static const struct {
+		const char *name, *shown;
+		int shift; /* of the number that is shown */
+	} sums[] = { { "links", "links", 0 },
+		     { "unproven", "of them unproven", 0 },
+		     { "co_listeners", "co-listeners", 0 },
+		     { "address_space", "GiB of addresses", 30 } };
+	const json_t *strangers =
+		json_object_get(patient->stat ? patient->stat->process : NULL, "strangers");
+	json_int_t refused = count_of(strangers, "refused", "");
+	char text[TEXT_BYTES];
+	size_t length = 0;
+
+	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+		if (count_of(strangers, sums[i].name, "_most") > 0)
+			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%lld of %lld %s",
+						   length ? ", " : "",
+						   count_of(strangers, sums[i].name, "") >> sums[i].shift,
+						   count_of(strangers, sums[i].name, "_most") >> sums[i].shift,
+						   sums[i].shown);
+	if (!length)
+		return;
+	shunt_findings_add(&patient->findings, refused > 0 ? SHUNT_WARN : SHUNT_WELL, "strangers",
+			   "other users have %s; %lld were refused", text, refused);
+	if (refused > 0)
+		shunt_findings_advise(
+			&patient->findings,
+			"its log names the first that was refused; SECURITY.md has the limits");
+}
+
 /* ---- what confines it ---- */
 
 static void check_seccomp(struct shunt_patient *patient)
@@ -318,6 +361,7 @@ void shunt_doctor_process(struct shunt_patient *patient)
 	if (patient->loaded) {
 		check_version(patient);
 		check_engine(patient);
+		check_strangers(patient);
 		snprintf(inside, sizeof(inside), "/proc/%d/root", (int)patient->pid);
 		shunt_doctor_settings(&patient->findings, &patient->environment,
 				      same_user ? inside : NULL);
