@@ -252,9 +252,13 @@ static bool compute(struct shunt_possession *proof, const uint8_t peers[SHUNT_PR
 	struct shunt_proof_facts facts = { .claimants = peers, .acceptors = proof->half,
 					   .tuple = shunt_tuple_reverse(&proof->stream->tuple) };
 	uint32_t ends[2];	/* ours comes first */
+	uint64_t processes[2];	/* the same */
 
-	if (shunt_witness_channel(link->engine->service, link->channel.fd, ends))
+	if (shunt_witness_channel(link->engine->service, link->channel.fd, ends) ||
+	    shunt_witness_processes(link->engine->service, link->channel.fd, processes))
 		return false;
+	facts.claimants_process = processes[!link->initiator];
+	facts.acceptors_process = processes[link->initiator];
 	facts.claimants_end = ends[!link->initiator];
 	facts.acceptors_end = ends[link->initiator];
 	if (link->initiator) {

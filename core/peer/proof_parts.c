@@ -33,6 +33,8 @@ uint32_t shunt_proof_parts(const struct shunt_proof_facts *facts, bool claimants
 	shunt_sha256_add(&sum, claimants ? "claimant" : "acceptor", 8);
 	shunt_sha256_add(&sum, &facts->claimants_end, sizeof(facts->claimants_end));
 	shunt_sha256_add(&sum, &facts->acceptors_end, sizeof(facts->acceptors_end));
+	shunt_sha256_add(&sum, &facts->claimants_process, sizeof(facts->claimants_process));
+	shunt_sha256_add(&sum, &facts->acceptors_process, sizeof(facts->acceptors_process));
 	add_address(&sum, facts->tuple.local, facts->tuple.local_port);
 	add_address(&sum, facts->tuple.peer, facts->tuple.peer_port);
 	shunt_sha256_add(&sum, facts->claimants, SHUNT_PROOF_HALF);

@@ -14,6 +14,7 @@
 
 struct shunt_proof_facts {
 	uint32_t claimants_end, acceptors_end;	/* inodes of the channel's ends (witness.h) */
+	uint64_t claimants_process, acceptors_process;	/* inodes, too */
 	struct shunt_tuple tuple;		/* as the claimant sees it */
 	const uint8_t *claimants, *acceptors;	/* halves of chance */
 };

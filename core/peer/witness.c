@@ -10,11 +10,16 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include "core/base/address.h"
 #include "core/base/narrow.h"
 #include "core/fd/own_fds.h"
 #include "core/service.h"
 #include "core/stream/tuple.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
 
 #define ANSWER_BYTES 4096	/* an answer has some 500 */
 
@@ -292,6 +297,56 @@ static int other_end(struct shunt_service *service, uint32_t inode, uint32_t *pe
 			memcpy(peer, found, sizeof(*peer));
 	}
 	return found && *peer ? 0 : -ENOENT;
+}
+
+/* The inode of the process at the far end. Inside shunt_own_fds_begin(). */
+static int peers_inode(const struct shunt_sys *sys, int fd, uint64_t *inode)
+{
+	socklen_t length = sizeof(int);
+	int process = -1, result = 0;
+	struct stat about;
+
+	*inode = 0;
+	if (sys->getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &process, &length))
+		return errno == ENOPROTOOPT ? 0 : -errno;
+	if (fstat(process, &about))
+		result = -errno;
+	else
+		*inode = about.st_ino;
+	sys->close(process);
+	return result;
+}
+
+/* A child of a fork is another process. */
+static int own_inode(struct shunt_service *service)
+{
+	struct shunt_witness *witness = &service->witness;
+	const struct shunt_sys *sys = service->engine->sys;
+	int ends[2], result;
+
+	if (witness->process == service->engine->pid)
+		return 0;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
+		return -errno;
+	result = peers_inode(sys, ends[0], &witness->inode);
+	sys->close(ends[0]);
+	sys->close(ends[1]);
+	if (!result)
+		witness->process = service->engine->pid;
+	return result;
+}
+
+int shunt_witness_processes(struct shunt_service *service, int fd, uint64_t processes[2])
+{
+	int result;
+
+	shunt_own_fds_begin(service->engine);
+	result = own_inode(service);
+	processes[0] = service->witness.inode;
+	if (!result)
+		result = peers_inode(service->engine->sys, fd, &processes[1]);
+	shunt_own_fds_end(service->engine);
+	return result;
 }
 
 int shunt_witness_channel(struct shunt_service *service, int fd, uint32_t ends[2])

@@ -31,6 +31,8 @@ struct shunt_service;
 struct shunt_witness {
 	int fd;			/* a netlink socket, ours; -1: none yet */
 	uint32_t sequence;	/* of the last question */
+	pid_t process;		/* whose inode is known; 0: none's */
+	uint64_t inode;
 };
 
 /* The kernel's answer about a socket. */
@@ -58,6 +60,11 @@ bool shunt_witness_listener(struct shunt_service *service, const struct shunt_tu
 			    uid_t *user);
 /* The inodes of a connected Unix socket's own end and of its peer's, which has been accepted. */
 int shunt_witness_channel(struct shunt_service *service, int fd, uint32_t ends[2]);
+/*
+ * The inodes of the processes at both ends of a connected Unix socket, our own first. Since Linux 6.9 no other process
+ * ever has the same (pidfs). Before that all have one, and before 6.5 it is 0.
+ */
+int shunt_witness_processes(struct shunt_service *service, int fd, uint64_t processes[2]);
 /* Also in a fork's child. */
 void shunt_witness_dismiss(struct shunt_service *service);
 

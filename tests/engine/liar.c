@@ -138,14 +138,18 @@ uint32_t parts(const struct liar *liar, const char *whose, const uint8_t peers[H
 	uint8_t digest[SHUNT_SHA256_BYTES];
 	struct shunt_sha256 sum;
 	uint32_t ends[2], swapped[2], parts;
+	uint64_t processes[2];
 
 	assert_int_equal(shunt_witness_channel(engines[engine_of(liar)]->service, liar->fd, ends),
 			 0);
+	assert_int_equal(shunt_witness_processes(engines[engine_of(liar)]->service, liar->fd, processes), 0);
+	assert_true(processes[0] == processes[1]);
 	swapped[0] = ends[1];
 	swapped[1] = ends[0];
 	shunt_sha256_begin(&sum);
 	shunt_sha256_add(&sum, whose, 8);
 	shunt_sha256_add(&sum, claims ? ends : swapped, sizeof(ends));
+	shunt_sha256_add(&sum, processes, sizeof(processes));
 	shunt_sha256_add(&sum, liar->tuple.local, 16);
 	shunt_sha256_add(&sum, &liar->tuple.local_port, 2);
 	shunt_sha256_add(&sum, liar->tuple.peer, 16);

@@ -21,7 +21,7 @@ MESSAGE, HAVE_MESSAGE = 320, 184
 JOIN, HAVE, WANTED = 1, 2, 3
 BIT = 0x80000000
 ROUNDS = 8
-NETNS_COOKIE = 71
+NETNS_COOKIE, PEERPIDFD = 71, 77
 MARKS = (15, 24, 49, 34)	# IP_FREEBIND, IP_BIND_ADDRESS_NO_PORT, IP_MULTICAST_ALL, IP_MULTICAST_LOOP
 MAPPED = bytes(10) + b"\xff\xff"
 
@@ -127,6 +127,18 @@ class Heard:
         return End(local[12:], local_port, peer[12:], peer_port)
 
 
+def process_of(sock):
+    """The inode of a pidfd of the process at the other end; 0: the kernel has none."""
+    try:
+        process = sock.getsockopt(socket.SOL_SOCKET, PEERPIDFD)
+    except OSError:
+        return 0
+    try:
+        return os.fstat(process).st_ino
+    finally:
+        os.close(process)
+
+
 class Channel:
     memory = 0	# descriptors that any channel has got
     refused = None	# why a peer has refused last
@@ -134,6 +146,9 @@ class Channel:
     def __init__(self, sock, initiator):
         self.sock, self.initiator, self.number = sock, initiator, 0
         self.sent, self.heard = 0, 0
+        one, other = socket.socketpair()
+        with one, other:
+            self.own = process_of(one)	# of who connects; a child of it may go on
 
     @classmethod
     def to(cls, name, timeout=10):
@@ -141,6 +156,11 @@ class Channel:
         sock.settimeout(timeout)
         sock.connect(name)
         return cls(sock, True)
+
+    def processes(self):
+        """Of the claimant, and of the acceptor: inodes of pidfds."""
+        both = self.own, process_of(self.sock)
+        return both if self.initiator else both[::-1]
 
     def ends(self):
         """The claimant's and the acceptor's."""
@@ -237,7 +257,8 @@ class Proof:
     def parts(self, whose):
         """What the socket of that end has to show: eight times four bits."""
         claims = self.channel.initiator
-        sum_ = hashlib.sha256(whose + struct.pack("=II", *self.channel.ends()) + self.end.hashed() +
+        sum_ = hashlib.sha256(whose + struct.pack("=II", *self.channel.ends()) +
+                              struct.pack("=QQ", *self.channel.processes()) + self.end.hashed() +
                               (self.half if claims else self.peers) + (self.peers if claims else self.half)).digest()
         word = struct.unpack_from("=I", sum_)[0]
         return [word >> 4 * i & 15 for i in range(ROUNDS)]

@@ -5,7 +5,7 @@ unit_tests = tests/unit/advice_test tests/unit/verdict_test tests/unit/anonymous
 	tests/unit/lock_check_test tests/unit/histogram_test tests/unit/hmac_test tests/unit/hw_counters_test tests/unit/imm_test tests/unit/invite_test tests/unit/iwarp_test tests/unit/keyfile_test tests/unit/listener_worker_test tests/unit/log_line_test tests/unit/log_test tests/unit/nonce_test \
 	tests/unit/own_fds_test tests/unit/page_test tests/unit/path_test tests/unit/polling_test tests/unit/qos_account_test tests/unit/qos_capacity_test tests/unit/qos_drr_test tests/unit/qos_meter_test \
 	tests/unit/qos_profile_test tests/unit/qos_rules_test tests/unit/qos_tally_test tests/unit/qos_tokens_test tests/unit/remote_listener_test tests/unit/rules_test \
-	tests/unit/remote_words_test tests/unit/psn_test tests/unit/screen_test tests/unit/facts_test tests/unit/sha256_test tests/unit/slow_test tests/unit/space_test tests/unit/trace_test tests/unit/trust_test \
+	tests/unit/remote_words_test tests/unit/psn_test tests/unit/proof_parts_test tests/unit/screen_test tests/unit/facts_test tests/unit/sha256_test tests/unit/slow_test tests/unit/space_test tests/unit/trace_test tests/unit/trust_test \
 	tests/unit/guard_test tests/unit/top_test \
 	tests/unit/verbs_test tests/unit/window_test tests/unit/zero_copy_test
 check_PROGRAMS += $(unit_tests)
@@ -68,6 +68,7 @@ tests_unit_polling_test_SOURCES = tests/unit/polling_test.c tests/inspect.c test
 tests_unit_own_fds_test_LDADD = $(unit_libs)
 tests_unit_screen_test_LDADD = $(unit_libs)
 tests_unit_psn_test_LDADD = $(unit_libs)
+tests_unit_proof_parts_test_LDADD = $(unit_libs)
 tests_unit_facts_test_LDADD = $(unit_libs)
 tests_unit_qos_account_test_LDADD = $(unit_libs)
 tests_unit_qos_capacity_test_LDADD = $(unit_libs)
@@ -111,5 +112,6 @@ tests_unit_invite_test_SOURCES = tests/unit/invite_test.c $(unit_sockets)
 tests_unit_listener_worker_test_SOURCES = tests/unit/listener_worker_test.c $(unit_sockets)
 tests_unit_screen_test_SOURCES = tests/unit/screen_test.c $(unit_sockets)
 tests_unit_psn_test_SOURCES = tests/unit/psn_test.c $(unit_sockets)
+tests_unit_proof_parts_test_SOURCES = tests/unit/proof_parts_test.c $(unit_sockets)
 tests_unit_facts_test_SOURCES = tests/unit/facts_test.c $(unit_sockets)
 tests_unit_own_fds_test_SOURCES = tests/unit/own_fds_test.c $(unit_sockets)
