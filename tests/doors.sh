@@ -77,6 +77,7 @@ for door in stat adm; do
 done
 
 # The memory of who asks is bounded, whatever comes. A sanitizer needs more.
+# shellcheck disable=SC2317 # expect calls it
 most() {
 	python3 -c 'import resource, subprocess, sys
 subprocess.run(sys.argv[1:], check=False)

@@ -144,7 +144,8 @@ static int find(struct asking *asking, double until)
 {
 	static const struct timespec pause = { .tv_nsec = 10000000 };
 	struct shunt_doors doors;
-	int rc = shunt_door_list(SERVICE, SOCK_SEQPACKET, asking->wanted, asking->wanted_count, &doors);
+	int rc = shunt_door_list(SERVICE, SOCK_SEQPACKET, asking->wanted, asking->wanted_count,
+				 &doors);
 
 	if (rc)
 		return rc;
@@ -243,7 +244,8 @@ static void hear(struct asking *asking, struct party *party)
 
 static bool is_late(struct asking *asking, const struct party *party, double now)
 {
-	return now >= asking->until_strange && user_of(asking, &party->reply.door) != &asking->budget.ours;
+	return now >= asking->until_strange &&
+	       user_of(asking, &party->reply.door) != &asking->budget.ours;
 }
 
 /* Until all have answered, or the deadline. */
@@ -262,8 +264,10 @@ static void hear_all(struct asking *asking, double until)
 			asking->polled[i] = (struct pollfd){ .fd = party->fd, .events = POLLIN };
 			open += party->fd >= 0;
 		}
-		left = (now < asking->until_strange && asking->until_strange < until ? asking->until_strange :
-											until) - now;
+		left = (now < asking->until_strange && asking->until_strange < until ?
+				asking->until_strange :
+				until) -
+		       now;
 		if (!open || (poll(asking->polled, asking->count, (int)(left * 1000) + 1) < 0 &&
 			      errno != EINTR))
 			return;
@@ -352,8 +356,9 @@ int shunt_ask(const struct shunt_door *wanted, size_t count, const char *line,
 	return shunt_ask_within(wanted, count, line, PATIENCE, &shunt_budget_usual, replies);
 }
 
-int shunt_ask_within(const struct shunt_door *wanted, size_t count, const char *line, double patience,
-		     const struct shunt_budget_limits *limits, struct shunt_replies *replies)
+int shunt_ask_within(const struct shunt_door *wanted, size_t count, const char *line,
+		     double patience, const struct shunt_budget_limits *limits,
+		     struct shunt_replies *replies)
 {
 	struct asking asking = { .wanted = wanted, .wanted_count = count, .line = line, .budget.limits = limits };
 	double now = shunt_seconds();
@@ -361,7 +366,8 @@ int shunt_ask_within(const struct shunt_door *wanted, size_t count, const char *
 
 	*replies = (struct shunt_replies){ 0 };
 	raise_limit();
-	rc = find(&asking, now + (count || patience < SHUNT_DOOR_CROWDED ? patience : SHUNT_DOOR_CROWDED));
+	rc = find(&asking,
+		  now + (count || patience < SHUNT_DOOR_CROWDED ? patience : SHUNT_DOOR_CROWDED));
 	if (!rc) {
 		asking.until_strange = now + (count ? patience : SHUNT_DOOR_STRANGE);
 		ask(&asking, now + patience);

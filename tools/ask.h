@@ -33,8 +33,9 @@ int shunt_ask(const struct shunt_door *wanted, size_t count, const char *line,
 	      struct shunt_replies *replies);
 /* The same with a deadline, in seconds, and a budget. */
 struct shunt_budget_limits;
-int shunt_ask_within(const struct shunt_door *wanted, size_t count, const char *line, double patience,
-		     const struct shunt_budget_limits *limits, struct shunt_replies *replies);
+int shunt_ask_within(const struct shunt_door *wanted, size_t count, const char *line,
+		     double patience, const struct shunt_budget_limits *limits,
+		     struct shunt_replies *replies);
 void shunt_ask_free(struct shunt_replies *replies);
 
 /*

@@ -27,7 +27,8 @@ struct shunt_budget_user *shunt_budget_of(struct shunt_budget *budget, uid_t use
 	for (size_t i = 0; i < budget->count; i++)
 		if (budget->strangers[i].user == user)
 			return &budget->strangers[i];
-	budget->strangers = reallocarray(budget->strangers, budget->count + 1, sizeof(*budget->strangers));
+	budget->strangers = reallocarray(budget->strangers, budget->count + 1,
+					 sizeof(*budget->strangers));
 	if (!budget->strangers)
 		abort();
 	budget->strangers[budget->count] = (struct shunt_budget_user) { .user = user };
@@ -81,7 +82,8 @@ static struct shunt_budget_user *modest(struct shunt_budget *budget)
 	struct shunt_budget_user *least = NULL;
 
 	for (size_t i = 0; i < budget->count; i++)
-		if (!budget->strangers[i].judged && (!least || budget->strangers[i].wanted < least->wanted))
+		if (!budget->strangers[i].judged &&
+		    (!least || budget->strangers[i].wanted < least->wanted))
 			least = &budget->strangers[i];
 	return least;
 }
@@ -111,7 +113,7 @@ static size_t skip_string(const char *text, size_t bytes, size_t at)
 	return at + 1;
 }
 
-/* What jansson takes for each, by malloc_usable_size(), rounded up. */
+/* The weights are what jansson allocates for each, as mallinfo2() counted it, rounded up. */
 size_t shunt_budget_weigh(const char *text, size_t bytes)
 {
 	size_t weight = bytes;
@@ -170,7 +172,8 @@ static size_t find_streams(const char *text, size_t bytes)
 			behind = skip_string(text, bytes, at);
 			if (depth == 1 && behind < bytes && behind - at == sizeof(key) - 1 &&
 			    !memcmp(text + at, key, sizeof(key) - 1)) {
-				while (behind < bytes && strchr(" :\n", text[behind]) && text[behind])
+				while (behind < bytes && strchr(" :\n", text[behind]) &&
+				       text[behind])
 					behind++;
 				if (behind < bytes && text[behind] == '[')
 					return behind;
@@ -199,11 +202,13 @@ size_t shunt_budget_cut_streams(char *text, size_t bytes)
 	return bytes - (end - begin) + 2;
 }
 
-json_t *shunt_budget_parse(const char *text, size_t bytes, size_t values, size_t flags, json_error_t *error)
+json_t *shunt_budget_parse(const char *text, size_t bytes, size_t values, size_t flags,
+			   json_error_t *error)
 {
 	if (shunt_budget_weigh(text, bytes) <= values)
 		return json_loadb(text, bytes, flags, error);
 	if (error)
-		snprintf(error->text, sizeof(error->text), "it is more than this look has room for");
+		snprintf(error->text, sizeof(error->text),
+			 "it is more than this look has room for");
 	return NULL;
 }

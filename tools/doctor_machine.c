@@ -222,9 +222,11 @@ static void check_run(struct shunt_findings *findings)
 						" (contrib/tmpfiles.d/shunt.conf does it)");
 	} else if (st.st_mode & S_IWOTH && !lstat("/run", &run) && run.st_dev == st.st_dev) {
 		shunt_findings_add(findings, SHUNT_WARN, "run",
-				   ABOVE " is on the file system of /run, which any user can fill there");
+				   ABOVE
+				   " is on the file system of /run, which any user can fill there");
 		shunt_findings_advise(
-			findings, "mount a small tmpfs there (contrib/systemd/run-shunt.mount does it)");
+			findings,
+			"mount a small tmpfs there (contrib/systemd/run-shunt.mount does it)");
 	} else if (access(own, F_OK) && access(ABOVE, W_OK)) {
 		shunt_findings_add(findings, SHUNT_WARN, "run",
 				   "%s is not there and this user may not make it", own);

@@ -196,11 +196,12 @@ static void check_strangers(struct shunt_patient *patient)
 
 	for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
 		if (count_of(strangers, sums[i].name, "_most") > 0)
-			length += (size_t)snprintf(text + length, sizeof(text) - length, "%s%lld of %lld %s",
-						   length ? ", " : "",
-						   count_of(strangers, sums[i].name, "") >> sums[i].shift,
-						   count_of(strangers, sums[i].name, "_most") >> sums[i].shift,
-						   sums[i].shown);
+			length += (size_t)snprintf(
+				text + length, sizeof(text) - length, "%s%lld of %lld %s",
+				length ? ", " : "",
+				count_of(strangers, sums[i].name, "") >> sums[i].shift,
+				count_of(strangers, sums[i].name, "_most") >> sums[i].shift,
+				sums[i].shown);
 	if (!length)
 		return;
 	shunt_findings_add(&patient->findings, refused > 0 ? SHUNT_WARN : SHUNT_WELL, "strangers",

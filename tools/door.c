@@ -65,7 +65,8 @@ static struct shunt_door *add(struct shunt_doors *doors)
 	size_t count = doors->count;
 
 	if (count >= 64 ? !(count & (count - 1)) : !count) {
-		doors->door = reallocarray(doors->door, count ? 2 * count : 64, sizeof(*doors->door));
+		doors->door = reallocarray(doors->door, count ? 2 * count : 64,
+					   sizeof(*doors->door));
 		if (!doors->door)
 			abort();
 	}
@@ -144,12 +145,14 @@ static bool is_meant(const struct shunt_door *wanted, const struct holder *holde
 		     const struct shunt_door *door)
 {
 	for (size_t i = 0; i < count; i++)
-		if (wanted[i].identity[0] ? !strcmp(wanted[i].identity, door->identity) : may_hold(&holders[i], door))
+		if (wanted[i].identity[0] ? !strcmp(wanted[i].identity, door->identity) :
+					    may_hold(&holders[i], door))
 			return true;
 	return !count;
 }
 
-static void leave_out_others(struct shunt_doors *doors, const struct shunt_door *wanted, size_t count)
+static void leave_out_others(struct shunt_doors *doors, const struct shunt_door *wanted,
+			     size_t count)
 {
 	struct holder *holders = calloc(count + 1, sizeof(*holders));
 	size_t kept = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whose doors they are, before anybody knocks: sock_diag(7) knows the user of a listening Unix socket. */
+/* The users of doors, before anybody knocks: sock_diag(7) shows the user of a listening Unix socket. */
 #include "tools/door.h"
 
 #include <errno.h>
@@ -38,7 +38,8 @@ static void take(const struct nlmsghdr *header, struct shunt_door **doors, size_
 
 	found = bsearch(&key, doors, count, sizeof(struct shunt_door *), compare_inode);
 	for (; found && RTA_OK(attribute, left); attribute = RTA_NEXT(attribute, left))
-		if (attribute->rta_type == UNIX_DIAG_UID && RTA_PAYLOAD(attribute) >= sizeof(uint32_t))
+		if (attribute->rta_type == UNIX_DIAG_UID &&
+		    RTA_PAYLOAD(attribute) >= sizeof(uint32_t))
 			memcpy(&(*found)->user, RTA_DATA(attribute), sizeof(uint32_t));
 }
 
@@ -64,9 +65,12 @@ static bool hear(int fd, struct shunt_door **doors, size_t count)
 static void ask(struct shunt_door **doors, size_t count)
 {
 	struct question question = {
-		.header = { .nlmsg_len = sizeof(question), .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+		.header = { .nlmsg_len = sizeof(question),
+			    .nlmsg_type = SOCK_DIAG_BY_FAMILY,
 			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
-		.request = { .sdiag_family = AF_UNIX, .udiag_states = 1U << TCP_LISTEN, .udiag_show = UDIAG_SHOW_UID },
+		.request = { .sdiag_family = AF_UNIX,
+			     .udiag_states = 1U << TCP_LISTEN,
+			     .udiag_show = UDIAG_SHOW_UID },
 	};
 	struct sockaddr_nl kernel = { .nl_family = AF_NETLINK };
 	struct timeval patience = { .tv_sec = 1 };
@@ -75,7 +79,8 @@ static void ask(struct shunt_door **doors, size_t count)
 	if (fd < 0)
 		return;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (sendto(fd, &question, sizeof(question), 0, (struct sockaddr *)&kernel, sizeof(kernel)) > 0)
+	if (sendto(fd, &question, sizeof(question), 0, (struct sockaddr *)&kernel, sizeof(kernel)) >
+	    0)
 		while (hear(fd, doors, count))
 			;
 	close(fd);

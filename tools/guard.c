@@ -14,8 +14,8 @@
 #endif
 #define KEPT_MOST 256
 
-static bool unguarded;	/* the kernel has no SO_PASSRIGHTS */
-static int kept[KEPT_MOST];	/* sockets that may have descriptors in their queues */
+static bool unguarded; /* the kernel has no SO_PASSRIGHTS */
+static int kept[KEPT_MOST]; /* sockets that may have descriptors in their queues */
 static int kept_count;
 
 int shunt_guard_socket(int type)
@@ -43,7 +43,9 @@ ssize_t shunt_guard_recv(int fd, void *to, size_t room, int flags)
 		return -1;
 	}
 	/* The look ends before a message that has descriptors, so only bytes that it has shown are taken. */
-	return got > 0 ? recv(fd, to, (size_t)got < room ? (size_t)got : room, flags | MSG_DONTWAIT) : got;
+	return got > 0 ?
+		       recv(fd, to, (size_t)got < room ? (size_t)got : room, flags | MSG_DONTWAIT) :
+		       got;
 }
 
 const char *shunt_guard_reason(int error)
@@ -77,7 +79,7 @@ void shunt_guard_close(int fd)
 	} else {
 		if (kept_count == KEPT_MOST)
 			shunt_guard_settle();
-		if (kept_count < KEPT_MOST)	/* or it stays open until this process ends */
+		if (kept_count < KEPT_MOST) /* or it stays open until this process ends */
 			kept[kept_count++] = fd;
 	}
 	errno = saved;

@@ -123,7 +123,8 @@ static bool is_friend(const struct monitor_options *options, const struct monito
 {
 	uid_t user;
 
-	return monitor_user(request->client, request->own, &user) && monitor_befriends(options, user);
+	return monitor_user(request->client, request->own, &user) &&
+	       monitor_befriends(options, user);
 }
 
 /* ---- the judgement ---- */

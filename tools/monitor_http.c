@@ -309,7 +309,8 @@ struct client {
 static struct client clients = { .next = &clients, .previous = &clients, .fd = -1, .ended = true };
 static unsigned int crowd; /* of those that have not been ended */
 
-static void know(const struct monitor *monitor, struct MHD_Connection *connection, struct visitor *visitor)
+static void know(const struct monitor *monitor, struct MHD_Connection *connection,
+		 struct visitor *visitor)
 {
 	union monitor_address client = { 0 }, own = { 0 };
 
@@ -326,7 +327,8 @@ static void know(const struct monitor *monitor, struct MHD_Connection *connectio
 
 static bool is_same(const struct visitor *a, const struct visitor *b)
 {
-	return a->known == b->known && a->user == b->user && !memcmp(a->address, b->address, sizeof(a->address));
+	return a->known == b->known && a->user == b->user &&
+	       !memcmp(a->address, b->address, sizeof(a->address));
 }
 
 /* How much it takes of the room: friends, who may ask, are the last to go. */
@@ -345,7 +347,8 @@ static void end_one(void)
 	struct client *chosen = NULL;
 	unsigned int most = 0;
 
-	for (struct client *client = clients.previous; client != &clients; client = client->previous) {
+	for (struct client *client = clients.previous; client != &clients;
+	     client = client->previous) {
 		unsigned int its = client->ended ? 0 : burden(&client->visitor);
 
 		if (its <= most)

@@ -58,7 +58,8 @@ static json_t *sorted(json_t *all)
 	return result;
 }
 
-static struct shunt_budget_user *user_of(struct shunt_budget *budget, const struct shunt_reply *reply)
+static struct shunt_budget_user *user_of(struct shunt_budget *budget,
+					 const struct shunt_reply *reply)
 {
 	return shunt_budget_of(budget, reply->door.user, false);
 }
@@ -71,7 +72,9 @@ static size_t weight_of(const struct shunt_reply *reply)
 static void take(json_t *all, const struct shunt_reply *reply, struct shunt_budget_user *user)
 {
 	size_t weight = weight_of(reply);
-	json_t *answer = weight ? shunt_budget_parse(reply->text, reply->length, user->values, 0, NULL) : NULL;
+	json_t *answer = weight ? shunt_budget_parse(reply->text, reply->length, user->values, 0,
+						     NULL) :
+				  NULL;
 
 	if (!answer)
 		return;

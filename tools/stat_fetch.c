@@ -62,7 +62,8 @@ struct asking {
 /* The account of who answers; a process that is named is asked as one of ours. */
 static struct shunt_budget_user *user_of(struct asking *asking, const struct question *question)
 {
-	return shunt_budget_of(&asking->budget, question->stat->door.user, asking->wanted_count > 0);
+	return shunt_budget_of(&asking->budget, question->stat->door.user,
+			       asking->wanted_count > 0);
 }
 
 /* Nothing more is heard of it. */
@@ -130,7 +131,8 @@ static void ask(struct asking *asking, struct question *question)
 	question->unwanted = !may_be_wanted(asking, &stat->door);
 	if (question->fd < 0 || question->unwanted) {
 		finish(asking, question);
-	} else if (has_enough(asking, &stat->door) || !shunt_budget_asks(user_of(asking, question))) {
+	} else if (has_enough(asking, &stat->door) ||
+		   !shunt_budget_asks(user_of(asking, question))) {
 		shunt_guard_close(question->fd);
 		question->fd = -EAGAIN;
 	} else {
@@ -176,7 +178,8 @@ static void refused(struct asking *asking, struct question *question)
 	question->fd = again ? shunt_door_enter(door, SERVICE, SOCK_STREAM) : -ENOENT;
 	question->entered = again;
 	if (question->fd < 0)
-		fail(asking, question, question->fd == -EACCES ? SHUNT_DOOR_NO_ROOT : SHUNT_DOOR_SILENT);
+		fail(asking, question,
+		     question->fd == -EACCES ? SHUNT_DOOR_NO_ROOT : SHUNT_DOOR_SILENT);
 }
 
 static int grow(struct asking *asking, struct question *question)
@@ -229,7 +232,8 @@ static bool is_late(struct asking *asking, const struct question *question, doub
 /* A door that lets nobody in is tried for a while. One whose turn has not come waits for it. */
 static bool is_too_late(struct asking *asking, const struct question *question, double now)
 {
-	return is_late(asking, question, now) || (now > asking->until_crowded && !question->stat->door.met);
+	return is_late(asking, question, now) ||
+	       (now > asking->until_crowded && !question->stat->door.met);
 }
 
 /*
@@ -243,12 +247,14 @@ static size_t prepare(struct asking *asking)
 
 	asking->reading_count = 0;
 	for (size_t i = 0; i < asking->count; i++)
-		if (asking->questions[i].state == READING && !is_late(asking, &asking->questions[i], now))
+		if (asking->questions[i].state == READING &&
+		    !is_late(asking, &asking->questions[i], now))
 			asking->reading[asking->reading_count++] = &asking->questions[i];
 	for (size_t i = 0; i < asking->count; i++) {
 		struct question *question = &asking->questions[i];
 
-		if (question->state != WAITING || (question->tried && is_too_late(asking, question, now)))
+		if (question->state != WAITING ||
+		    (question->tried && is_too_late(asking, question, now)))
 			continue;
 		ask(asking, question);
 		question->tried = true;
@@ -307,8 +313,9 @@ static size_t give_up(struct asking *asking)
 			continue;
 		shut += !question->stat->door.met;
 		question->stat->late = question->state == READING;
-		fail(asking, question, question->length ? "its answer did not come to an end in time" :
-						  SHUNT_DOOR_SILENT);
+		fail(asking, question,
+		     question->length ? "its answer did not come to an end in time" :
+					SHUNT_DOOR_SILENT);
 	}
 	return shut;
 }

@@ -149,7 +149,8 @@ static void find_command(struct shunt_engine *engine, uint32_t pid, struct shunt
 /* By what the kernel knows of the file already: its file system may be another user's (FUSE), and never answer. */
 static bool look_at(const char *path, struct statx *about)
 {
-	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, about);
+	return !statx(AT_FDCWD, path, AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_BASIC_STATS,
+		      about);
 }
 
 /*
@@ -165,7 +166,8 @@ static bool is_installed(const char *exe, const char *target)
 	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
 		known |= !strncmp(target, folders[i], strlen(folders[i]));
 	return known && look_at(exe, &running) && look_at(target, &installed) &&
-	       running.stx_ino == installed.stx_ino && running.stx_dev_major == installed.stx_dev_major &&
+	       running.stx_ino == installed.stx_ino &&
+	       running.stx_dev_major == installed.stx_dev_major &&
 	       running.stx_dev_minor == installed.stx_dev_minor && !installed.stx_uid &&
 	       !(installed.stx_mode & (S_IWGRP | S_IWOTH));
 }
@@ -187,6 +189,7 @@ void shunt_facts_program(struct shunt_engine *engine, uint32_t pid, struct shunt
 		return;
 	target[length] = 0;
 	name = strrchr(target, '/');
-	if (name && strlen(name + 1) < sizeof(client->program) && (equal || is_installed(path, target)))
+	if (name && strlen(name + 1) < sizeof(client->program) &&
+	    (equal || is_installed(path, target)))
 		memcpy(client->program, name + 1, strlen(name + 1) + 1);
 }

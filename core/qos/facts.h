@@ -28,8 +28,8 @@ int shunt_facts_rules(struct shunt_engine *engine, const char *text, struct shun
 		      char *error, size_t bytes);
 /*
  * Both names of the program of client->uid's process; "" where the kernel does not say. A process names itself as it
- * likes. Of another user's only the executable counts, and only if it is the installed one: at that path below /usr,
- * /bin, /sbin or /opt, and only root may change it.
+ * likes. Of another user's process only an installed executable counts: below /usr, /bin, /sbin or /opt, where only
+ * root may change it.
  */
 void shunt_facts_program(struct shunt_engine *engine, uint32_t pid,
 			 struct shunt_qos_client *client);

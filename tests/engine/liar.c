@@ -142,7 +142,8 @@ uint32_t parts(const struct liar *liar, const char *whose, const uint8_t peers[H
 
 	assert_int_equal(shunt_witness_channel(engines[engine_of(liar)]->service, liar->fd, ends),
 			 0);
-	assert_int_equal(shunt_witness_processes(engines[engine_of(liar)]->service, liar->fd, processes), 0);
+	assert_int_equal(
+		shunt_witness_processes(engines[engine_of(liar)]->service, liar->fd, processes), 0);
 	assert_true(processes[0] == processes[1]);
 	swapped[0] = ends[1];
 	swapped[1] = ends[0];

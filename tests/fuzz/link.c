@@ -243,16 +243,19 @@ static int some_socket(void)
 static uint32_t parts(const uint8_t peers[SHUNT_DIGEST_BYTES])
 {
 	uint32_t ends[2] = { 0 }, swapped[2], parts;
+	uint64_t processes[2] = { 0 };	/* all are in one */
 	uint8_t digest[SHUNT_SHA256_BYTES];
 	struct shunt_sha256 sum;
 	bool claims = talker.initiator;
 
 	shunt_witness_channel(fuzz_world.engine[FUZZ_HOSTILE]->service, talker.fd, ends);
+	shunt_witness_processes(fuzz_world.engine[FUZZ_HOSTILE]->service, talker.fd, processes);
 	swapped[0] = ends[1];
 	swapped[1] = ends[0];
 	shunt_sha256_begin(&sum);
 	shunt_sha256_add(&sum, claims ? "claimant" : "acceptor", 8);
 	shunt_sha256_add(&sum, claims ? ends : swapped, sizeof(ends));
+	shunt_sha256_add(&sum, processes, sizeof(processes));
 	shunt_sha256_add(&sum, talker.tuple.local, 16);
 	shunt_sha256_add(&sum, &talker.tuple.local_port, 2);
 	shunt_sha256_add(&sum, talker.tuple.peer, 16);

@@ -28,11 +28,12 @@ static pid_t start(uid_t user, const char *program, int *held)
 	if (!child) {
 		close(input[1]);
 		close(ready[0]);
-		if (user != geteuid() && (setgroups(0, NULL) || setresgid(user, user, user) || setresuid(user, user, user)))
+		if (user != geteuid() && (setgroups(0, NULL) || setresgid(user, user, user) ||
+					  setresuid(user, user, user)))
 			_exit(1);
 		dup2(input[0], STDIN_FILENO);
 		dup2(ready[1], STDOUT_FILENO);
-		if (program) {	/* cat says something when it runs */
+		if (program) { /* cat says something when it runs */
 			execl(program, program, (char *)NULL);
 			_exit(1);
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What sockets show in a proof follows from the processes at both ends, too: inodes of sockets come again. */
+/* The bits that sockets show in a proof follow from the processes at both ends, too: inodes of sockets come again. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,10 +15,12 @@ static const uint8_t claimants[SHUNT_PROOF_HALF] = "one", acceptors[SHUNT_PROOF_
 
 static uint32_t parts(uint64_t claimants_process, uint64_t acceptors_process, bool of_claimant)
 {
-	const struct shunt_proof_facts facts = { .claimants_end = 1, .acceptors_end = 2,
+	const struct shunt_proof_facts facts = { .claimants_end = 1,
+						 .acceptors_end = 2,
 						 .claimants_process = claimants_process,
 						 .acceptors_process = acceptors_process,
-						 .claimants = claimants, .acceptors = acceptors };
+						 .claimants = claimants,
+						 .acceptors = acceptors };
 
 	return shunt_proof_parts(&facts, of_claimant);
 }
@@ -29,7 +31,8 @@ static void processes_count(void **state)
 	for (int of_claimant = 0; of_claimant < 2; of_claimant++) {
 		assert_int_equal(parts(1, 2, of_claimant), parts(1, 2, of_claimant));
 		assert_int_not_equal(parts(1, 2, of_claimant), parts(3, 2, of_claimant));
-		assert_int_not_equal(parts(1, 2, of_claimant), parts(1, 1ull << 32 | 2, of_claimant));
+		assert_int_not_equal(parts(1, 2, of_claimant),
+				     parts(1, 1ull << 32 | 2, of_claimant));
 		assert_int_not_equal(parts(1, 2, of_claimant), parts(2, 1, of_claimant));
 	}
 	assert_int_not_equal(parts(1, 2, true), parts(1, 2, false));
