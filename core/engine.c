@@ -347,7 +347,8 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	shunt_loading_forget(engine);
 	shunt_lock_free(&engine->rendezvous_lock);
 	shunt_lock_free(&engine->seats_lock);
-	engine->porter = (struct shunt_porter) { .lock = SHUNT_LOCK(PORTER) };
+	engine->porter = (struct shunt_porter) { .lock = SHUNT_LOCK(PORTER), .waiting = engine->porter.waiting,
+						 .room = engine->porter.room };
 	shunt_lock_free(&engine->leave_lock);
 	atomic_store(&engine->leaving, 0);	/* the thread that makes the call is the parent's */
 	engine->aio = 0;

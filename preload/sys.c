@@ -16,7 +16,7 @@
  * The calls of libc's that are cancellation points, as bare system calls; libc's where they are waits (core/base/sys.h).
  */
 
-/* The same call with fewer words for the kernel to copy. */
+/* The same call with fewer words for the kernel to copy. It does not tell msg_flags (core/base/sys.h). */
 static bool is_one_piece(const struct msghdr *message)
 {
 	return message->msg_iovlen == 1 && !message->msg_name && !message->msg_control;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/scm_rights.h"
 
+#include <errno.h>
 #include <string.h>
 #include "core/base/sys.h"
 
@@ -37,4 +38,24 @@ int shunt_scm_rights_take(const struct shunt_sys *sys, struct msghdr *header, in
 		}
 	}
 	return count;
+}
+
+/* Without room for descriptors the kernel installs none, and says MSG_CTRUNC. */
+int shunt_scm_rights_look(const struct shunt_sys *sys, int fd, bool named)
+{
+	char space[CMSG_SPACE(sizeof(struct ucred))];
+	char byte;
+	struct iovec iov = { &byte, sizeof(byte) };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+	ssize_t got;
+
+	do {	/* ECONNRESET comes once, before what the peer has sent: it was closed with messages of ours unread */
+		header.msg_control = space;
+		header.msg_controllen = named ? sizeof(space) : 0;
+		header.msg_flags = 0;
+		got = sys->recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	} while (got < 0 && errno == ECONNRESET);
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	return header.msg_flags & MSG_CTRUNC ? -EBADMSG : 1;
 }

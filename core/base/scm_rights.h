@@ -3,6 +3,7 @@
 #ifndef SHUNT_CORE_BASE_SCM_RIGHTS_H
 #define SHUNT_CORE_BASE_SCM_RIGHTS_H
 
+#include <stdbool.h>
 #include <sys/socket.h>
 
 struct shunt_sys;
@@ -15,5 +16,13 @@ void shunt_scm_rights_attach(struct msghdr *header, char *space, const int *fds,
  * How many. There may be more than `space` was meant for, because its padding has room, too.
  */
 int shunt_scm_rights_take(const struct shunt_sys *sys, struct msghdr *header, int *fds, int most);
+
+/*
+ * Has the packet that waits first descriptors? The packet stays in the queue and keeps them, so nothing is closed here:
+ * the last close of a stranger's socket or file takes as long as the stranger likes. `named`: the socket has
+ * SO_PASSCRED. 1: it has none; 0: no packet; -EBADMSG: it has some; another -errno: the peer is gone. No other thread
+ * receives from the socket.
+ */
+int shunt_scm_rights_look(const struct shunt_sys *sys, int fd, bool named);
 
 #endif

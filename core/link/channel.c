@@ -166,6 +166,14 @@ static bool is_sent_by(const struct msghdr *header, const struct ucred *peer)
 	return sender.pid == peer->pid && sender.uid == peer->uid && sender.gid == peer->gid;
 }
 
+/* It was let in as one who may send descriptors, and may have. */
+static void become_strange(struct shunt_channel *channel)
+{
+	shunt_channel_strange(channel);
+	channel->admitted = true;
+	shunt_porter_guard(channel->engine, channel->fd);
+}
+
 static int check_knock(struct shunt_channel *channel, const struct shunt_message *message,
 		       const struct msghdr *header)
 {
@@ -187,7 +195,7 @@ static int check_knock(struct shunt_channel *channel, const struct shunt_message
 	if (!channel->abroad && (message->knock.proves ||
 	    (!channel->proves && (!shunt_trust_peer(channel->engine, channel->fd, &peer) ||
 				  !is_sent_by(header, &peer)))))
-		shunt_channel_strange(channel);
+		become_strange(channel);
 	channel->peer = message->knock.process;
 	channel->awaits_knock = false;
 	channel->known = true;
@@ -197,8 +205,11 @@ static int check_knock(struct shunt_channel *channel, const struct shunt_message
 /* Of a stranger nothing is received that could take long to close: such a packet stays where it is, and is looked at once. */
 static int screen(struct shunt_channel *channel)
 {
-	int result = channel->wrong ? -EPROTO : shunt_screen_packet(channel->engine, channel->fd, channel->takes_fds ? SHUNT_CHANNEL_FDS : 0);
+	int most = channel->takes_fds && !channel->awaits_knock ? SHUNT_CHANNEL_FDS : 0, result;
 
+	if (channel->wrong)
+		return -EPROTO;
+	result = shunt_screen_packet(channel->engine, channel->fd, most, channel->awaits_knock);
 	return result == -EBADMSG ? wrong(channel, "descriptors that it must not send") : result;
 }
 
@@ -212,11 +223,10 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 	const struct shunt_sys *sys = channel->engine->sys;
 	struct iovec iov = { message, sizeof(*message) };
 	char space[CMSG_SPACE(2 * SHUNT_CHANNEL_FDS * sizeof(int))];
-	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space };
 	ssize_t got = 1;
 
-	if (channel->proves &&
-	    (channel->takes_fds || atomic_load(&channel->engine->porter.unguarded)))
+	if (channel->proves)
 		got = screen(channel);
 	if (got < 1)
 		return (int)got;
@@ -226,7 +236,6 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 		header.msg_controllen = CMSG_SPACE(sizeof(struct ucred));
 	else if (channel->takes_fds)
 		header.msg_controllen = sizeof(space);
-	header.msg_control = header.msg_controllen ? space : NULL;
 	got = sys->recvmsg(channel->fd, &header, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	/* It was closed with messages of ours unread: that is said once, and before what it has sent itself. */
 	if (got < 0 && errno == ECONNRESET)
@@ -320,13 +329,26 @@ void shunt_channel_strange(struct shunt_channel *channel)
 void shunt_channel_proven(struct shunt_channel *channel)
 {
 	channel->proven = true;
-	channel->takes_fds = true;
-	shunt_porter_trust(channel->engine, channel->fd);
+	shunt_channel_expect_fd(channel);
 }
 
 void shunt_channel_expect_fd(struct shunt_channel *channel)
 {
-	channel->takes_fds = channel->kind == SHUNT_CHANNEL_UNIX;
+	if (channel->kind != SHUNT_CHANNEL_UNIX)
+		return;
+	channel->takes_fds = true;
+	if (!channel->proves)
+		return;
+	channel->admitted = true;
+	shunt_porter_trust(channel->engine, channel->fd);
+}
+
+/* The queue may have some already. They are seen before they are received (screen()). */
+void shunt_channel_expect_no_fd(struct shunt_channel *channel)
+{
+	channel->takes_fds = false;
+	if (channel->proves && channel->fd >= 0)
+		shunt_porter_guard(channel->engine, channel->fd);
 }
 
 void shunt_channel_abroad(struct shunt_channel *channel)
@@ -378,7 +400,7 @@ void shunt_channel_close(struct shunt_channel *channel)
 {
 	while (channel->first)
 		drop_first(channel);
-	if (channel->proven)
+	if (channel->admitted)
 		shunt_porter_let_go(channel->engine, channel->fd);
 	else if (channel->proves)
 		shunt_porter_dismiss(channel->engine, channel->fd);

@@ -58,6 +58,7 @@ struct shunt_channel {
 	/* The peer's own name for itself, a hint: unix when it is known, tcp when a claim was sent on to it. */
 	struct shunt_identity peer;
 	bool other_version;	/* unix: which is why the peer's knock was wrong */
+	bool admitted;		/* unix: a stranger that could send descriptors for a while */
 	bool takes_fds;		/* unix: a HELLO is due, or a QOS_POOL, which alone may have descriptors */
 	struct shunt_outgoing *first, *last;
 	uint32_t kept;		/* how many these are */
@@ -89,6 +90,8 @@ void shunt_channel_abroad(struct shunt_channel *channel);
 void shunt_channel_proven(struct shunt_channel *channel);
 /* A QOS_POOL may come, which within one host has a descriptor. */
 void shunt_channel_expect_fd(struct shunt_channel *channel);
+/* No more descriptors are due: the kernel refuses a stranger's (SO_PASSRIGHTS). */
+void shunt_channel_expect_no_fd(struct shunt_channel *channel);
 
 /*
  * A unix channel's first message, KNOCK. The peer's must come next. A peer that need not prove anything must have

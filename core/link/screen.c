@@ -61,21 +61,22 @@ static bool fds_let_go(struct shunt_engine *engine, const int *fds, int count)
 	return good;
 }
 
-int shunt_screen_packet(struct shunt_engine *engine, int fd, int most)
+int shunt_screen_packet(struct shunt_engine *engine, int fd, int most, bool named)
 {
 	char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(2 * sizeof(int))];
 	char byte;
 	struct iovec iov = { &byte, sizeof(byte) };
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space, .msg_controllen = sizeof(space) };
-	int fds[RIGHTS_MOST], count;
+	int fds[RIGHTS_MOST], count, result;
 	ssize_t got;
 
 	_Static_assert(sizeof(space) <= CMSG_SPACE(RIGHTS_MOST * sizeof(int)), "each has a place");
+	result = shunt_scm_rights_look(engine->sys, fd, named);
+	if (!most || result != -EBADMSG)	/* most packets have none */
+		return result;
 	if (!shunt_porter_has_room(engine))
 		return -EBUSY;
 	got = engine->sys->recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	if (got < 0 && errno == ECONNRESET)	/* it was closed with messages of ours unread: that is said once */
-		return 1;
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	count = shunt_scm_rights_take(engine->sys, &header, fds, RIGHTS_MOST);

@@ -6,13 +6,15 @@
 #ifndef SHUNT_CORE_LINK_SCREEN_H
 #define SHUNT_CORE_LINK_SCREEN_H
 
+#include <stdbool.h>
+
 struct shunt_engine;
 
 /*
  * The next packet of a Unix socket, which stays there. 1: it has at most `most` descriptors, memory files and
  * eventfds alone; 0: no packet; -EBADMSG: it has others. -EBUSY: too many are being closed already, and it was not
- * looked at. Another -errno: the peer is gone. The service thread, between shunt_own_fds_begin() and its end.
+ * looked at. Another -errno: the peer is gone. `named`: the socket has SO_PASSCRED, and `most` is 0. The service thread, between shunt_own_fds_begin() and its end.
  */
-int shunt_screen_packet(struct shunt_engine *engine, int fd, int most);
+int shunt_screen_packet(struct shunt_engine *engine, int fd, int most, bool named);
 
 #endif

@@ -61,6 +61,7 @@ static int connect_to(struct shunt_engine *engine, const struct sockaddr_un *add
 
 	if (fd < 0)
 		return fd;
+	shunt_porter_guard(engine, fd);
 	if (engine->sys->connect(fd, (const struct sockaddr *)address, length))
 		return endpoint_fail(engine, fd);
 	return fd;

@@ -18,7 +18,7 @@ socklen_t shunt_endpoint_address(const char *name, struct sockaddr_un *address);
 /* Takes the name, guarded (porter.h): a listening private descriptor, or -errno. */
 int shunt_endpoint_listen(struct shunt_engine *engine, const char *name, int type, int backlog);
 /*
- * A private descriptor that is connected to the name's owner, or -errno. Its calls do not block;
+ * A private descriptor that is connected to the name's owner and guarded (porter.h), or -errno. Its calls do not block;
  * connecting does not either. -EAGAIN: the owner's queue is full.
  */
 int shunt_endpoint_connect(struct shunt_engine *engine, const char *name, int type);

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -145,13 +146,31 @@ static bool start(struct shunt_engine *engine)
 	return !failed;
 }
 
+/* lock held. */
+static bool has_place(struct shunt_porter *porter)
+{
+	uint32_t room = porter->room ? 2 * porter->room : SHUNT_PORTER_MOST;
+	int *waiting;
+
+	if (porter->count < porter->room)
+		return true;
+	while (room <= porter->count)
+		room *= 2;
+	waiting = realloc(porter->waiting, room * sizeof(*waiting));
+	if (!waiting)
+		return false;
+	porter->waiting = waiting;
+	porter->room = room;
+	return true;
+}
+
 /* True: it waits; `make` a thread for it. */
 static bool enqueue(struct shunt_porter *porter, int fd, bool *make)
 {
 	bool room;
 
 	shunt_lock_take(&porter->lock);
-	room = porter->count < SHUNT_PORTER_MOST + SHUNT_PORTER_CROWD;
+	room = has_place(porter);
 	if (room)
 		porter->waiting[porter->count++] = fd;
 	*make = !porter->at_work;
@@ -182,9 +201,9 @@ void shunt_porter_dismiss(struct shunt_engine *engine, int fd)
 static bool has_packets(struct shunt_engine *engine, int fd)
 {
 	const int on = 1;
-	char byte;
+	char byte, none;
 	struct iovec iov = { &byte, 1 };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &none };
 
 	if (engine->sys->setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
 		return true;
@@ -217,8 +236,8 @@ void shunt_porter_close_later(struct shunt_engine *engine, int fd)
 		errno = saved;
 		return;
 	}
-	if (!enqueue(porter, fd, &make))	/* only where several doors are closed at once */
-		shunt_own_fds_close(engine, fd);
+	if (!enqueue(porter, fd, &make))	/* it may take for ever to close, so it stays open */
+		shunt_log(SHUNT_LOG_WARN, "out of memory: a stranger's descriptor stays open");
 	if (make && !start(engine)) {
 		shunt_lock_take(&porter->lock);
 		porter->at_work = false;

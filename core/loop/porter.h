@@ -25,9 +25,9 @@ struct shunt_task;
 #define SHUNT_PORTER_CROWD 192	/* more than the backlog of a door */
 
 struct shunt_porter {
-	struct shunt_lock lock;		/* of the next three; an innermost one */
-	int waiting[SHUNT_PORTER_MOST + SHUNT_PORTER_CROWD];
-	uint32_t count;
+	struct shunt_lock lock;		/* of the next four; an innermost one */
+	int *waiting;			/* grows: links that were made before the doors were shut end, too */
+	uint32_t count, room;
 	bool at_work;			/* there is a thread */
 	_Atomic pid_t tid;		/* its id, or that of the last one; 0: there was none */
 	_Atomic bool unguarded;		/* the kernel lets strangers send descriptors */

@@ -339,6 +339,8 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 		link->peer_pid = hello->pid;	/* no kernel of ours knows it */
 	link->peer_retains = hello->retains;
 	shunt_nonce_hello(link->hellos[link->initiator], hello);
+	if (!link->initiator)	/* the other end may be lent a page (QOS_POOL) */
+		shunt_channel_expect_no_fd(&link->channel);
 	if (!link->initiator && say_hello(link)) {
 		shunt_link_kill(link, "its channel does not take an answer");
 		return;

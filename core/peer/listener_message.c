@@ -20,8 +20,10 @@ int shunt_listener_message_send(struct shunt_engine *engine, int to, struct shun
 int shunt_listener_message_receive(struct shunt_engine *engine, int from, struct shunt_have *have)
 {
 	struct iovec iov = { have, sizeof(*have) };
-	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };	/* no room for descriptors: the kernel drops them */
-	ssize_t got = atomic_load(&engine->porter.unguarded) ? shunt_screen_packet(engine, from, 0) : 1;
+	char none;
+	/* No room for descriptors: the kernel drops them. */
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &none };
+	ssize_t got = atomic_load(&engine->porter.unguarded) ? shunt_screen_packet(engine, from, 0, false) : 1;
 
 	if (got < 1)
 		return got == -EBADMSG ? -EPROTO : (int)got;

@@ -233,7 +233,7 @@ bool shunt_reconnect_take(struct shunt_link *link)
 	comeback->channel = link->channel;
 	link->channel.fd = -1;
 	/* Another HELLO is due. */
-	comeback->channel.takes_fds = comeback->channel.kind == SHUNT_CHANNEL_UNIX;
+	shunt_channel_expect_fd(&comeback->channel);
 	shunt_lock_leave(&link->send_lock);
 	shunt_loop_change(&engine->loop, comeback->channel.fd, &comeback->source, EPOLLIN);
 	comeback->next = service->comebacks;

@@ -114,8 +114,8 @@ static int meet(struct shunt_engine *engine, int fd, const struct shunt_name *na
 	if (fd < 0)
 		return fd;
 	result = peer_judge(engine, fd, strange);
-	if (!result && (*strange || shunt_rendezvous_is_abroad(name)))
-		shunt_porter_guard(engine, fd);
+	if (!result && !*strange && !shunt_rendezvous_is_abroad(name))
+		shunt_porter_trust(engine, fd);
 	if (!result)
 		return fd;
 	shunt_own_fds_close(engine, fd);

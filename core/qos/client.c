@@ -145,6 +145,7 @@ static const char *hear_pool(struct shunt_link *link, const struct shunt_qos_poo
 {
 	struct shunt_throttle *throttle = shunt_throttle_of(link);
 
+	shunt_channel_expect_no_fd(&link->channel);
 	if (!throttle)
 		return NULL; /* out of memory: we send without tokens */
 	if (throttle->fetch.reachable)

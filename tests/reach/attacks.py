@@ -559,15 +559,17 @@ def send(channel, fds, kind):
         channel.send(enemy.HELLO, 0, struct.pack("=II", enemy.wire.MAGIC, enemy.wire.VERSION), fds)
 
 
-def send_and_leave(channel, near, more, kind):
-    """By a child, in which nothing lingers: the last of the socket is then the one in the server's queue."""
+def leave_there(near, action):
+    """By a child, in which nothing lingers: the last of the socket is then the one that `action` sends to the server."""
     there, here = os.pipe()
     child = os.fork()
     if not child:
         os.close(here)
         os.read(there, 1)
         try:
-            send(channel, [near.fileno()] + more, kind)
+            action()
+            signal.alarm(1)	# where the server was faster, this is the last after all
+            os.close(near.fileno())
         except PermissionError:
             os._exit(2)
         except (OSError, TimeoutError):
@@ -591,7 +593,8 @@ def descriptors(kind):
                     continue
                 near, far = enemy.lingering()
                 fifo = os.pipe()
-                seen[send_and_leave(channel, near, more * [fifo[0]], kind)] += 1
+                fds = [near.fileno()] + more * [fifo[0]]
+                seen[leave_there(near, lambda: send(channel, fds, kind))] += 1  # pylint: disable=cell-var-from-loop
                 held.append((channel, far))
                 for fd in fifo:
                     os.close(fd)
@@ -940,6 +943,32 @@ def scribbles(where):
             seen["hung up"] += 1
 
 
+def lingers_later(where):
+    """Sockets that linger, in messages behind HELLO that have no descriptors. The first come while the server is busy with HELLO."""
+    ready()
+    for kind, at_once in itertools.product((enemy.GROW, enemy.QOS_POOL, enemy.HELLO, 99), (True, False)):
+        if is_over():
+            return
+        try:
+            channel, sock = prove_own(where)
+            held.extend([channel, sock])
+            near, far = enemy.lingering()
+            held.append(far)
+            fds = [near.fileno()]
+
+            def lingers():
+                if at_once:
+                    enemy.hello(channel)  # pylint: disable=cell-var-from-loop
+                channel.send(kind, 1, fds=fds)  # pylint: disable=cell-var-from-loop
+
+            if not at_once:
+                enemy.hello(channel)
+                channel.await_(enemy.HELLO)
+            seen[leave_there(near, lingers)] += 1
+        except (OSError, TimeoutError, AttributeError):
+            seen["not served"] += 1
+
+
 def wrong_claims(where):
     """A proven connection is claimed with places that are none."""
     ready()
@@ -1196,6 +1225,7 @@ ATTACKS = {
     "proven-later": wrong_later,
     "proven-others": claims_of_others,
     "proven-claims": wrong_claims,
+    "proven-lingers": lingers_later,
     "proven-scribbles": scribbles,
     "proven-escapes": escapes,
     "proven-server": as_server,

@@ -52,11 +52,12 @@ KNOWN = {}
 
 class Case:
     def __init__(self, attack, first=False, address="127.0.0.1", fds=GUEST_FDS, mb=32, threads=2, wrap=(), quick=False, alone=False,
-                 links_during=None, log="info", calls=40, restart=False, same_user=False, enemy=(), check=None, where=None):
+                 links_during=None, log="info", calls=40, restart=False, same_user=False, enemy=(), check=None, where=None,
+                 steady=False):
         self.attack, self.first, self.address, self.fds, self.mb, self.threads = attack, first, address, fds, mb, threads
         self.wrap, self.quick, self.alone, self.links_during = list(wrap), quick, alone, links_during
         self.log, self.calls, self.restart, self.same_user = log, calls, restart, same_user
-        self.enemy, self.check, self.where = list(enemy), check, where or {}
+        self.enemy, self.check, self.where, self.steady = list(enemy), check, where or {}, steady
         self.name = attack + ("-after" if restart else "") + ("-unguarded" if "passrights" in wrap else "") + ("-same-user" if same_user else "")
 
 
@@ -185,6 +186,10 @@ class Scene:
         if self.case.attack and self.case.first:
             self.attack()
         self.servers = [self.serve(self.ports[0], True), self.serve(self.ports[1], False)]
+        if self.case.steady:
+            self.start_clients()
+            self.before = self.measured()
+            self.end_clients()
         if self.case.attack and not self.case.first:
             self.attack()
         if self.case.restart:	# the enemy waits for just this
@@ -192,10 +197,30 @@ class Scene:
             time.sleep(0.1)
             self.servers = [self.serve(self.ports[0], True), self.serve(self.ports[1], False)]
         self.watches = [Watch(self.servers[0].pid)]
-        self.clients = {"both": self.call("both", self.ports[0], True), "to-plain": self.call("to-plain", self.ports[1], True),
-                        "from-plain": self.call("from-plain", self.ports[0], False)}
+        self.start_clients()
         if self.case.attack == "proven-server":
             self.clients["to-enemy"] = self.call("to-enemy", self.ports[2], True)
+
+    def start_clients(self):
+        self.clients = {"both": self.call("both", self.ports[0], True), "to-plain": self.call("to-plain", self.ports[1], True),
+                        "from-plain": self.call("from-plain", self.ports[0], False)}
+
+    def end_clients(self):
+        for client in self.clients.values():
+            self.end_client(client)
+        self.clients = {}
+
+    def compared(self):
+        """Nobody is slower than before the attack. What a loaded machine does by itself is not the enemy's."""
+        for what, steps in self.figures.items():
+            for step, times in steps.items():
+                before = self.before.get(what, {}).get(step)
+                if not before:
+                    continue
+                for figure, ratio, slack in (("median", 1.2, 0.003), ("most", 5, 0.5)):
+                    if times[figure] > max(ratio * before[figure], before[figure] + slack):
+                        self.wrong.append(f"{what}: {step} takes {times[figure] * 1e3:.2f} ms ({figure}), before the attack "
+                                          f"{before[figure] * 1e3:.2f} ms")
 
     def measured(self):
         """All steps of all clients."""
@@ -299,6 +324,8 @@ class Scene:
     def run(self):
         self.start_all()
         self.figures = self.measured()
+        if self.case.steady:
+            self.compared()
         ends_itself = self.case.attack and self.case.attack.split("-")[0] in ("flood", "fds", "proven", "dies")
         if ends_itself and self.case.attack not in ("proven-others", "proven-escapes", "proven-server"):
             report = self.report()
@@ -316,8 +343,7 @@ class Scene:
             self.judge(json.loads(report or self.report() or "{}"))
             self.enemy.end()
         self.afterwards()
-        for client in self.clients.values():
-            self.end_client(client)
+        self.end_clients()
         self.end_servers()
         self.shown()
 
@@ -406,6 +432,8 @@ def cases():
     some += [Case(f"proven-{what}", quick=what in ("hello", "escapes", "server"), fds=GUEST_FDS + 200, mb=64,
                   check=shows_no_escapes if what == "escapes" else None, log="debug" if what == "escapes" else "info")
              for what in ("hello", "ended", "later", "others", "claims", "scribbles", "escapes", "server", "retire")]
+    some += [Case("proven-lingers", quick=True, steady=True, calls=100, mb=64),
+             Case("proven-lingers", wrap=unguarded, steady=True, calls=100, mb=64)]
     few = ["prlimit", f"--nofile={NOFILE}:{NOFILE}"]
     some += [Case("proven-links", alone=True, fds=4 * LINKS_PER_PROCESS, mb=128, wrap=few, check=half_of_the_links)]
     some += [Case("dies", quick=False), Case("dies-squatting", first=True, calls=80), Case("dies", where={"times": 1, "steps": ["asked", "revealed", "shown 4"]})]

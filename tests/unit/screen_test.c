@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Packets of strangers: which are let through, and how many descriptors wait to be closed for one that is not. */
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -10,6 +11,7 @@
 #include "core/fd/own_fds.h"
 #include "core/link/channel.h"
 #include "core/link/screen.h"
+#include "core/loop/porter.h"
 #include "tests/unit/sockets.h"
 
 #define MANY 253	/* as many as one packet may have */
@@ -36,7 +38,7 @@ static int screened(const int *fds, int count)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	send_packet(ends[0], fds, count);
 	shunt_own_fds_begin(engine);
-	result = shunt_screen_packet(engine, ends[1], 2);
+	result = shunt_screen_packet(engine, ends[1], 2, false);
 	shunt_own_fds_end(engine);
 	close(ends[0]);
 	close(ends[1]);
@@ -137,12 +139,60 @@ static void channel_with_packets_is_closed_apart(void **state)
 	close(file);
 }
 
+/* Links end when the doors are shut already: none of what is in their queues is closed by the service thread. */
+static void all_wait(void **state)
+{
+	int file = open("/", O_RDONLY | O_DIRECTORY);
+
+	(void)state;
+	fill(0);
+	for (int i = 0; i < 4 * SHUNT_PORTER_MOST; i++)
+		shunt_porter_close_later(engine, shunt_own_fds_adopt(engine, dup(file)));
+	assert_int_equal(engine->porter.count, 4 * SHUNT_PORTER_MOST);
+	assert_true(shunt_porter_is_full(engine));
+	for (int i = 0; i < 4 * SHUNT_PORTER_MOST; i++)
+		shunt_own_fds_close(engine, engine->porter.waiting[i]);
+	engine->porter.count = 0;
+	close(file);
+}
+
+/* A message for which no descriptors are due: it is not received, and its descriptor stays in the queue. */
+static void none_is_received_that_is_not_due(void **state)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_GROW };
+	struct shunt_channel channel;
+	char space[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec iov = { &message, sizeof(message) };
+	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
+	int ends[2], fds[SHUNT_CHANNEL_FDS], count, file = open("/", O_RDONLY | O_DIRECTORY);
+
+	(void)state;
+	fill(0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
+	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, shunt_own_fds_adopt(engine, ends[1]));
+	shunt_channel_strange(&channel);
+	shunt_channel_proven(&channel);
+	shunt_scm_rights_attach(&header, space, &file, 1);
+	assert_int_equal(sendmsg(ends[0], &header, 0), sizeof(message));	/* while a HELLO is due */
+	shunt_channel_expect_no_fd(&channel);
+	assert_int_equal(shunt_channel_receive(&channel, &message, fds, &count), -EPROTO);
+	assert_int_equal(count, 0);
+	assert_int_equal(shunt_scm_rights_look(engine->sys, channel.fd, false), -EBADMSG);
+	shunt_channel_close(&channel);
+	assert_int_equal(engine->porter.count, 1);
+	shunt_own_fds_close(engine, engine->porter.waiting[--engine->porter.count]);
+	close(ends[0]);
+	close(file);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(memory_and_eventfds_pass, set_up),
 		cmocka_unit_test_setup(few_of_many_wait, set_up),
 		cmocka_unit_test_setup(full_porter_gets_no_more, set_up),
+		cmocka_unit_test_setup(all_wait, set_up),
+		cmocka_unit_test_setup(none_is_received_that_is_not_due, set_up),
 		cmocka_unit_test_setup(channel_with_packets_is_closed_apart, set_up),
 	};
 
