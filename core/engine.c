@@ -351,7 +351,6 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 						 .room = engine->porter.room };
 	shunt_lock_free(&engine->leave_lock);
 	atomic_store(&engine->leaving, 0);	/* the thread that makes the call is the parent's */
-	engine->aio = 0;
 	atomic_store(&engine->no_new_privs, false);	/* the child has it from its parent, or not at all */
 	engine->parent = engine->pid;
 	engine->rights_doors = 0;

@@ -81,7 +81,6 @@ struct shunt_engine {
 	bool ruled;		/* the configuration's rules have been read; service thread, as is the next */
 	struct shunt_verdict *verdict;	/* the rules in force (core/peer/verdict.h); NULL: none */
 	bool short_of_space;	/* which is why the last link could not be made; service thread */
-	unsigned long aio;		/* of eventfd.c; 0: not needed yet; service thread */
 	bool finished;
 	uint64_t copy_near;		/* of copying.h */
 	bool single_core;		/* of the machine: polling could only keep the peer from running */

@@ -44,6 +44,11 @@ static ssize_t own_recvmsg(int fd, struct msghdr *message, int flags)
 	return shunt_real.syscall(SYS_recvmsg, fd, message, flags);
 }
 
+static int own_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
+{
+	return (int)shunt_real.syscall(SYS_recvmmsg, fd, messages, count, flags, NULL);
+}
+
 static ssize_t own_read(int fd, void *buffer, size_t bytes)
 {
 	return shunt_real.syscall(SYS_read, fd, buffer, bytes);
@@ -166,6 +171,7 @@ void shunt_process_fill_sys(void)
 		.now = shunt_kernel_clock_now,
 		.sendmsg = own_sendmsg,
 		.recvmsg = own_recvmsg,
+		.recvmmsg = own_recvmmsg,
 		.getsockopt = shunt_real.getsockopt,
 		.setsockopt = shunt_real.setsockopt,
 		.getsockname = getsockname,

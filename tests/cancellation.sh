@@ -49,6 +49,10 @@ peer fcntl
 memfd close			# of a device whose owner does not keep its descriptors
 sink open			# a device is opened: service thread
 context read			# asynchronous events: service thread
+context epoll_pwait		# of a device without an engine; with one, the engine's calls take their place
+context recvmmsg
+context sendmsg
+screen open			# service thread
 engine getrandom		# cancellation is held off
 facts open			# cancellation is held off, or the service thread
 facts read

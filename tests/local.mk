@@ -11,8 +11,8 @@ EXTRA_DIST += $(whole_tests) tests/api.c tests/stat_fake.py tests/doors_fake.py 
 	tests/top_load.py
 TESTS += $(whole_tests)
 # shunt ping.
-TESTS += tests/ping.sh
-EXTRA_DIST += tests/ping.sh tests/ping_liar.py tests/ping_service.py
+TESTS += tests/ping.sh tests/nowait.py
+EXTRA_DIST += tests/ping.sh tests/nowait.py tests/ping_liar.py tests/ping_service.py
 # Tests of doctor, devices and report.
 doctor_tests = tests/devices.sh tests/doctor.sh tests/report.sh
 EXTRA_DIST += $(doctor_tests) tests/doctor_end.py tests/doctor_plain.c

@@ -18,8 +18,8 @@ void shunt_scm_rights_attach(struct msghdr *header, char *space, const int *fds,
 int shunt_scm_rights_take(const struct shunt_sys *sys, struct msghdr *header, int *fds, int most);
 
 /*
- * Has the packet that waits first descriptors? The packet stays in the queue and keeps them, so nothing is closed here:
- * the last close of a stranger's socket or file takes as long as the stranger likes. `named`: the socket has
+ * Has the packet that waits first descriptors? The packet stays in the queue and keeps them, so nothing is closed here.
+ * The last close of a stranger's socket or file takes as long as the stranger likes. `named`: the socket has
  * SO_PASSCRED. 1: it has none; 0: no packet; -EBADMSG: it has some; another -errno: the peer is gone. No other thread
  * receives from the socket.
  */

@@ -18,12 +18,16 @@
 #include <time.h>
 #include "core/base/attach.h"
 
+struct mmsghdr;
+
 struct shunt_sys {
 	uint64_t (*now)(void);	/* monotonic nanoseconds */
 
 	ssize_t (*sendmsg)(int fd, const struct msghdr *message, int flags);
 	/* A caller that looks at msg_flags gives room for control messages, if only of length 0: others need not be told. */
 	ssize_t (*recvmsg)(int fd, struct msghdr *message, int flags);
+	/* Without a timeout. */
+	int (*recvmmsg)(int fd, struct mmsghdr *messages, unsigned int count, int flags);
 	int (*getsockopt)(int fd, int level, int name, void *value, socklen_t *length);
 	int (*setsockopt)(int fd, int level, int name, const void *value, socklen_t length);
 	int (*getsockname)(int fd, struct sockaddr *address, socklen_t *length);

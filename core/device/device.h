@@ -100,6 +100,15 @@ struct shunt_device_kind {
 	uint64_t (*mapped)(struct ibv_qp *qp);
 
 	/*
+	 * The domain's peer is not trusted: what wakes it, and us, is theirs alone. Before `tell`. The channel's descriptor
+	 * may be another afterwards, so shunt_devices_set_apart() is what is called. 0 or -errno. NULL, both: peers have no
+	 * descriptors of the device's.
+	 */
+	int (*set_apart)(struct shunt_device *device, struct ibv_pd *pd);
+	/* The descriptors of `tell` have been sent. */
+	void (*told)(struct ibv_pd *pd);
+
+	/*
 	 * A page of words that peers of several links reach by RDMA atomics. The calls and the rules are in
 	 * core/device/page.h. A device's make_page fills in the page, whose `device` is set already; lend_page sets
 	 * errno where it says NULL.

@@ -8,6 +8,7 @@
 #include "core/device/soft/soft.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
+#include "core/loop/porter.h"
 
 #define CQ_ENTRIES 65536
 
@@ -19,6 +20,11 @@ static int keep_descriptor(void *arg, int fd)
 static void drop_descriptor(void *arg, int fd)
 {
 	shunt_own_fds_close(arg, fd);
+}
+
+static void let_go_of_descriptor(void *arg, int fd)
+{
+	shunt_porter_let_go(arg, fd);
 }
 
 /* Only a device with a thread has something to tell: senders wait for it in shunt_lane_settled(). */
@@ -34,7 +40,7 @@ static int soft_kind_open(struct shunt_device *device, struct shunt_engine *engi
 				  .max_inline = shunt_narrow_u32(engine->config.inline_bytes),
 				  .max_cqe = CQ_ENTRIES, .zero_based = true, .now = engine->sys->now,
 				  .keep = keep_descriptor, .drop = drop_descriptor,
-				  .keep_arg = engine, .settled = settled, .settled_arg = engine };
+				  .let_go = let_go_of_descriptor, .sys = engine->sys, .keep_arg = engine, .settled = settled, .settled_arg = engine };
 
 	(void)way;
 	soft_model_parse(engine->config.soft_model, &attr.model);	/* checked when it was loaded */
@@ -65,7 +71,16 @@ static void soft_kind_close(struct shunt_device *device)
 
 static void soft_kind_abandon(struct shunt_device *device)
 {
+	int event_fd = soft_channel_event_fd(device->channel);
+
+	if (event_fd != device->channel->fd)
+		shunt_own_fds_close(device->engine, event_fd);
 	shunt_own_fds_close(device->engine, device->channel->fd);
+}
+
+static int soft_kind_set_apart(struct shunt_device *device, struct ibv_pd *pd)
+{
+	return soft_pd_set_apart(pd, device->channel);
 }
 
 static void soft_kind_size_arena(struct shunt_device *device, uint64_t bytes)
@@ -177,6 +192,8 @@ const struct shunt_device_kind shunt_device_soft = {
 	.segment_bytes = soft_segment_bytes,
 	.map_most = soft_map_most,
 	.mapped = soft_qp_mapped,
+	.set_apart = soft_kind_set_apart,
+	.told = soft_pd_told,
 	.make_page = soft_kind_make_page,
 	.free_page = soft_kind_free_page,
 	.lend_page = soft_kind_lend_page,

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Descriptors of our own among the program's.
 fd_sources = \
-	core/fd/eventfd.c core/fd/eventfd.h \
 	core/fd/file.c core/fd/file.h \
 	core/fd/loading.c core/fd/loading.h \
 	core/fd/own_fds.c core/fd/own_fds.h \

@@ -218,6 +218,15 @@ static bool may_have_fds(const struct shunt_message *message)
 	return message->type == SHUNT_MSG_HELLO || message->type == SHUNT_MSG_QOS_POOL;
 }
 
+/* They are not ours any more where they are not. */
+static bool sockets_are_good(struct shunt_channel *channel, const int *fds, int *count)
+{
+	if (!channel->proves || shunt_screen_sockets(channel->engine, channel->fd, fds, *count))
+		return true;
+	*count = 0;
+	return false;
+}
+
 static int receive_packet(struct shunt_channel *channel, struct shunt_message *message, int *fds, int *count)
 {
 	const struct shunt_sys *sys = channel->engine->sys;
@@ -248,10 +257,13 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 			return check_knock(channel, message, &header);
 		channel->takes_fds &= !may_have_fds(message);
 		if (!*count || may_have_fds(message))
-			return 1;
+			return sockets_are_good(channel, fds, count) ?
+				       1 :
+				       wrong(channel, "a socket that it must not send");
 	}
-	while (*count)
-		sys->close(fds[--*count]);
+	if (sockets_are_good(channel, fds, count))
+		while (*count)
+			sys->close(fds[--*count]);
 	return got ? wrong(channel, "a message of the wrong size, or with descriptors") : -EPIPE;
 }
 

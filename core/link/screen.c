@@ -4,13 +4,15 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include "core/base/scm_rights.h"
 #include "core/engine.h"
-#include "core/fd/eventfd.h"
 #include "core/fd/own_fds.h"
+#include "core/link/trust.h"
 #include "core/loop/porter.h"
+#include "core/peer/links.h"
 
 #define RIGHTS_MOST 16	/* that have a place; the kernel drops others unseen, which asks no file server */
 
@@ -21,21 +23,32 @@ static bool begins(const char *text, ssize_t bytes, const char *with)
 	return bytes >= (ssize_t)strlen(with) && !memcmp(text, with, strlen(with));
 }
 
+static bool has_option(const struct shunt_sys *sys, int fd, int name, int wanted)
+{
+	socklen_t length = sizeof(int);
+	int value = 0;
+
+	return !sys->getsockopt(fd, SOL_SOCKET, name, &value, &length) && value == wanted;
+}
+
+/* The end of a pair, by which its maker is woken (core/device/soft/bell.c). */
+static bool is_bell(const struct shunt_sys *sys, int fd)
+{
+	return has_option(sys, fd, SO_DOMAIN, AF_UNIX) &&
+	       has_option(sys, fd, SO_TYPE, SOCK_SEQPACKET) &&
+	       has_option(sys, fd, SO_ACCEPTCONN, 0);
+}
+
 /* By questions that the file's own server does not hear of, as it would of fstat(). */
 static enum kind kind_of(struct shunt_engine *engine, int fd)
 {
-	static const char eventfd[] = "anon_inode:[eventfd]";
-	char path[32], text[sizeof(eventfd)];
+	char path[32], text[8];
 	ssize_t got;
 
-	if (engine->sys->fcntl(fd, F_GET_SEALS) >= 0)
+	if (engine->sys->fcntl(fd, F_GET_SEALS) >= 0 || is_bell(engine->sys, fd))
 		return WANTED;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	got = engine->sys->readlink(path, text, sizeof(text));
-	if (got == sizeof(eventfd) - 1 && !memcmp(text, eventfd, sizeof(eventfd) - 1))
-		return WANTED;
-	if (got < 0 && errno == ENOENT && shunt_eventfd_is(&engine->aio, fd))	/* a chroot without /proc */
-		return WANTED;
 	return begins(text, got, "socket:[") || begins(text, got, "pipe:[") ? BRIEF : UNKNOWN;
 }
 
@@ -83,4 +96,67 @@ int shunt_screen_packet(struct shunt_engine *engine, int fd, int most, bool name
 	return fds_let_go(engine, fds, count) && count <= most && !(header.msg_flags & MSG_CTRUNC) ?
 		       1 :
 		       -EBADMSG;
+}
+
+/* How many descriptors are in the socket's queue, by the kernel's word. False: there is no /proc. */
+static bool count_rights(struct shunt_engine *engine, int fd, uint32_t *count)
+{
+	char path[40], text[1024];
+	const char *found;
+	ssize_t got = -1;
+	int info;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	info = open(path, O_RDONLY | O_CLOEXEC);
+	if (info >= 0) {
+		got = engine->sys->read(info, text, sizeof(text) - 1);
+		engine->sys->close(info);
+	}
+	if (got < 0)
+		return false;
+	text[got] = 0;
+	found = strstr(text, "scm_fds:");
+	if (!found)
+		return false;
+	*count = (uint32_t)strtoul(found + strlen("scm_fds:"), NULL, 10);
+	return true;
+}
+
+/*
+ * Nothing comes into the socket's queue any more, and what is there has no descriptors. So it takes no time to close,
+ * here, in a fork's child or at exec. The peer may hold it, too, and receive from it for ever, so nothing is received from it
+ * here to find that out.
+ */
+static bool is_closed_fast(struct shunt_engine *engine, int fd)
+{
+	uint32_t count;
+
+	engine->sys->shutdown(fd, SHUT_RD);
+	return count_rights(engine, fd, &count) ?
+		       !count :
+		       engine->link_hooks && engine->link_hooks->sent_nothing(engine, fd);
+}
+
+/* A message of ours there must come to the peer, not to a third process that would take it for ours. */
+static bool is_made_by_peer(struct shunt_engine *engine, int channel, int fd)
+{
+	struct ucred peer, maker;
+
+	return shunt_trust_peer(engine, channel, &peer) && shunt_trust_peer(engine, fd, &maker) &&
+	       maker.pid == peer.pid;
+}
+
+bool shunt_screen_sockets(struct shunt_engine *engine, int channel, const int *fds, int count)
+{
+	bool good = true;
+
+	for (int i = 0; i < count; i++)
+		if (has_option(engine->sys, fds[i], SO_DOMAIN, AF_UNIX))
+			good = good && is_made_by_peer(engine, channel, fds[i]) &&
+			       is_closed_fast(engine, fds[i]);
+	for (int i = 0; i < count && !good; i++) {
+		shunt_own_fds_mark(engine, fds[i]);
+		shunt_porter_close_later(engine, fds[i]);
+	}
+	return good;
 }

@@ -11,10 +11,16 @@
 struct shunt_engine;
 
 /*
- * The next packet of a Unix socket, which stays there. 1: it has at most `most` descriptors, memory files and
- * eventfds alone; 0: no packet; -EBADMSG: it has others. -EBUSY: too many are being closed already, and it was not
- * looked at. Another -errno: the peer is gone. `named`: the socket has SO_PASSCRED, and `most` is 0. The service thread, between shunt_own_fds_begin() and its end.
+ * The next packet of a Unix socket, which stays there. 1: it has at most `most` descriptors, memory files and sockets of
+ * a pair alone; 0: no packet; -EBADMSG: it has others. -EBUSY: too many are being closed already, and it was not looked
+ * at. Another -errno: the peer is gone. `named`: the socket has SO_PASSCRED, and `most` is 0. The service thread,
+ * between shunt_own_fds_begin() and its end.
  */
 int shunt_screen_packet(struct shunt_engine *engine, int fd, int most, bool named);
+/*
+ * Descriptors that have been received after that. True: each socket is the peer's own (the peer's at the other end of
+ * `channel`), and can be closed in no time. False: they are closed elsewhere.
+ */
+bool shunt_screen_sockets(struct shunt_engine *engine, int channel, const int *fds, int count);
 
 #endif

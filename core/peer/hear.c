@@ -21,6 +21,7 @@
 #include "core/peer/remote.h"
 #include "core/peer/remote_reply.h"
 #include "core/peer/tracing.h"
+#include "core/peer/witness.h"
 #include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/proof.h"
@@ -235,6 +236,13 @@ static void unproven(struct shunt_link *link, struct shunt_stream *stream, enum 
 			  shunt_claim_reason(link->engine->service, stream, reason));
 }
 
+static bool sent_nothing(struct shunt_engine *engine, int fd)
+{
+	uint32_t bytes;
+
+	return !shunt_witness_sent(engine->service, fd, &bytes) && !bytes;
+}
+
 const struct shunt_link_hooks shunt_hear_hooks = {
 	.failed = shunt_link_fail,
 	.ready = channel_ready,
@@ -250,4 +258,5 @@ const struct shunt_link_hooks shunt_hear_hooks = {
 	.gate = shunt_remote_gate,
 	.invited = shunt_remote_invited,
 	.asked = shunt_remote_reply_words,
+	.sent_nothing = sent_nothing,
 };

@@ -43,6 +43,8 @@ static int make_memory(struct shunt_link *link)
 	link->pd = device->verbs->alloc_pd(device->context);
 	if (!link->pd)
 		return -ENOMEM;
+	if (link->channel.proves && shunt_devices_set_apart(link->engine, device, link->pd))
+		return -EMFILE;
 	shunt_share_begin(link);
 	memory.pd = link->pd;
 	memory.base = link->arena_base = device->kind->make_arena(device, link->pd, &memory.bytes);
@@ -91,7 +93,10 @@ static int say_hello(struct shunt_link *link)
 	hello->nonces = link->nonces;
 	hello->maps = shunt_narrow_u32(shunt_share_maps(link) / SHUNT_MAPS_BYTES);
 	shunt_nonce_hello(link->hellos[!link->initiator], hello);
-	return shunt_link_send(link, &message, fds, count);
+	count = shunt_link_send(link, &message, fds, count);
+	if (link->device->kind->told)
+		link->device->kind->told(link->pd);
+	return count;
 }
 
 /* A peer that hangs up at once is heard of like any peer that ends. */
@@ -209,6 +214,12 @@ void shunt_link_meet(struct shunt_link *link)
 		return;
 	}
 	link->met = true;
+	/* Equipped for one whom we trust, who does not trust us. */
+	if (link->channel.proves && link->pd &&
+	    shunt_devices_set_apart(link->engine, link->device, link->pd)) {
+		shunt_link_fail(link, "there are no descriptors for it");
+		return;
+	}
 	if (!link->initiator)
 		return;
 	if (link->channel.proves && !link->channel.abroad)

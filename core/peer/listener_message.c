@@ -23,7 +23,9 @@ int shunt_listener_message_receive(struct shunt_engine *engine, int from, struct
 	char none;
 	/* No room for descriptors: the kernel drops them. */
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &none };
-	ssize_t got = atomic_load(&engine->porter.unguarded) ? shunt_screen_packet(engine, from, 0, false) : 1;
+	ssize_t got = atomic_load(&engine->porter.unguarded) ?
+			      shunt_screen_packet(engine, from, 0, false) :
+			      1;
 
 	if (got < 1)
 		return got == -EBADMSG ? -EPROTO : (int)got;

@@ -267,18 +267,20 @@ bool shunt_witness_misses(struct shunt_service *service, const struct shunt_tupl
 
 /* --- the channel --- */
 
-static int other_end(struct shunt_service *service, uint32_t inode, uint32_t *peer)
+/* An attribute of the Unix socket with that inode: 32 bits, from byte `from` on. */
+static int ask_unix(struct shunt_service *service, uint32_t inode, uint32_t show, uint16_t type,
+		    size_t from, uint32_t *value)
 {
 	struct question question = {
 		.header = { .nlmsg_len = NLMSG_LENGTH(sizeof(question.unix_)), .nlmsg_type = SOCK_DIAG_BY_FAMILY,
 			    .nlmsg_flags = NLM_F_REQUEST },
-		.unix_ = { .sdiag_family = AF_UNIX, .udiag_states = ~0u, .udiag_ino = inode, .udiag_show = UDIAG_SHOW_PEER,
+		.unix_ = { .sdiag_family = AF_UNIX, .udiag_states = ~0u, .udiag_ino = inode, .udiag_show = show,
 			   .udiag_cookie = { INET_DIAG_NOCOOKIE, INET_DIAG_NOCOOKIE } },
 	};
 	_Alignas(struct nlmsghdr) uint8_t answer[ANSWER_BYTES];
 	const struct nlmsghdr *header = (const void *)answer;
 	struct unix_diag_msg shown;
-	const void *found = NULL;
+	const uint8_t *found = NULL;
 	int result = witness_ask(service, &question, 1);
 	ssize_t got;
 
@@ -290,13 +292,32 @@ static int other_end(struct shunt_service *service, uint32_t inode, uint32_t *pe
 		    header->nlmsg_seq != service->witness.sequence)
 			continue;
 		memcpy(&shown, answer + NLMSG_HDRLEN, sizeof(shown));
+		if (shown.udiag_ino != inode)
+			continue;
 		found = attribute(answer + NLMSG_SPACE(sizeof(shown)),
-				  (size_t)got - NLMSG_LENGTH(sizeof(shown)), UNIX_DIAG_PEER,
-				  sizeof(*peer));
-		if (shown.udiag_ino == inode && found)
-			memcpy(peer, found, sizeof(*peer));
+				  (size_t)got - NLMSG_LENGTH(sizeof(shown)), type,
+				  from + sizeof(*value));
+		if (found)
+			memcpy(value, found + from, sizeof(*value));
 	}
-	return found && *peer ? 0 : -ENOENT;
+	return found ? 0 : -ENOENT;
+}
+
+static int other_end(struct shunt_service *service, uint32_t inode, uint32_t *peer)
+{
+	int result = ask_unix(service, inode, UDIAG_SHOW_PEER, UNIX_DIAG_PEER, 0, peer);
+
+	return result ? result : *peer ? 0 : -ENOENT;
+}
+
+int shunt_witness_sent(struct shunt_service *service, int fd, uint32_t *bytes)
+{
+	uint32_t ends[2];
+	int result = shunt_witness_channel(service, fd, ends);
+
+	return result ? result :
+			ask_unix(service, ends[1], UDIAG_SHOW_MEMINFO, UNIX_DIAG_MEMINFO,
+				 SK_MEMINFO_WMEM_ALLOC * sizeof(*bytes), bytes);
 }
 
 /* The inode of the process at the far end. Inside shunt_own_fds_begin(). */

@@ -65,6 +65,8 @@ int shunt_witness_channel(struct shunt_service *service, int fd, uint32_t ends[2
  * ever has the same (pidfs). Before that all have one, and before 6.5 it is 0.
  */
 int shunt_witness_processes(struct shunt_service *service, int fd, uint64_t processes[2]);
+/* Bytes of memory of what the peer of a connected Unix socket has sent and nobody has received. */
+int shunt_witness_sent(struct shunt_service *service, int fd, uint32_t *bytes);
 /* Also in a fork's child. */
 void shunt_witness_dismiss(struct shunt_service *service);
 

@@ -134,7 +134,16 @@ static int make_bell(struct shunt_engine *engine, const struct shunt_device *dev
 	}
 }
 
-/* Threads that fell asleep before sleep on another descriptor, so all are woken to look again. */
+/* Threads that fell asleep before sleep on another descriptor, so all are woken to look again. group.lock held. */
+static void change_bell(struct shunt_engine *engine, int bell)
+{
+	struct shunt_group *group = &engine->group;
+
+	atomic_store(&group->bell, bell);
+	for (struct shunt_sleeper *sleeper = group->sleepers; sleeper; sleeper = sleeper->next)
+		shunt_sleeper_kick(engine, sleeper);
+}
+
 static int hang_bell(struct shunt_engine *engine, struct shunt_device *device)
 {
 	struct shunt_group *group = &engine->group;
@@ -143,12 +152,31 @@ static int hang_bell(struct shunt_engine *engine, struct shunt_device *device)
 	if (bell < 0)
 		return bell;
 	shunt_lock_take(&group->lock);
-	atomic_store(&group->bell, bell);
 	device->open = true;
 	group->open = true;
 	group->hooks->opened(device);
-	for (struct shunt_sleeper *sleeper = group->sleepers; sleeper; sleeper = sleeper->next)
-		shunt_sleeper_kick(engine, sleeper);
+	change_bell(engine, bell);
+	shunt_lock_leave(&group->lock);
+	return 0;
+}
+
+int shunt_devices_set_apart(struct shunt_engine *engine, struct shunt_device *device,
+			    struct ibv_pd *pd)
+{
+	struct shunt_group *group = &engine->group;
+	int before = device->channel->fd, result;
+
+	if (!device->kind->set_apart)
+		return 0;
+	result = device->kind->set_apart(device, pd);
+	if (result || before == device->channel->fd)
+		return result;
+	if (open_devices(group) > 1) {	/* nobody empties the one before any more */
+		engine->sys->epoll_ctl(group->bell, EPOLL_CTL_DEL, before, NULL);
+		return join(engine, group->bell, device);
+	}
+	shunt_lock_take(&group->lock);
+	change_bell(engine, device->channel->fd);
 	shunt_lock_leave(&group->lock);
 	return 0;
 }

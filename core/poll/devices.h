@@ -20,6 +20,9 @@ void shunt_devices_close(struct shunt_engine *engine);
 uint32_t shunt_devices_depth(uint64_t wanted, uint32_t most);
 /* In a fork's child: nothing of the parent's is torn down; its memory is shared with the peers, its numbers are copies. */
 void shunt_devices_abandon(struct shunt_engine *engine);
+/* The peer of this domain of the device is not trusted (device.h). 0 or -errno. */
+int shunt_devices_set_apart(struct shunt_engine *engine, struct shunt_device *device,
+			    struct ibv_pd *pd);
 /* The CQ for a new lane: one that has the fewest. NULL: no room for more. */
 struct ibv_cq *shunt_devices_cq(struct shunt_engine *engine, struct shunt_device *device);
 /* So many lanes more complete in the CQ. group.lock held. */

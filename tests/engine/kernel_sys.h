@@ -13,9 +13,15 @@
 
 int capget(void *header, void *data);	/* libc's, which has no declaration of it */
 
+static inline int kernel_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
+{
+	return recvmmsg(fd, messages, count, flags, NULL);
+}
+
 /* All but the clock, and the two that take addresses. */
 #define KERNEL_SYS                                                                                 \
-	.sendmsg = sendmsg, .recvmsg = recvmsg, .getsockopt = getsockopt,                          \
+	.sendmsg = sendmsg, .recvmsg = recvmsg, .recvmmsg = kernel_recvmmsg,                       \
+	.getsockopt = getsockopt,                                                                  \
 	.setsockopt = setsockopt, .getsockname = getsockname, .getpeername = getpeername,          \
 	.shutdown = shutdown, .ioctl = ioctl, .fcntl = fcntl, .dup3 = dup3, .socket = socket,      \
 	.listen = listen, .accept4 = accept4, .read = read, .write = write, .close = close,        \

@@ -738,6 +738,16 @@ def linked(where, sock=None, size=enemy.SEGMENT):
     return (channel if heard else None), sock, heard
 
 
+def full_bell():
+    """One by which nobody is woken, and which has descriptors in its queue."""
+    ours, theirs = enemy.bell()
+    near, far = enemy.lingering()
+    held.append(far)
+    ours.sendmsg([b""], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [near.fileno()]))])
+    near.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+    return theirs
+
+
 def wrong_hellos(where):
     ready()
     kinds = [dict(arena=2 ** 63), dict(streams=1), dict(streams=2 ** 31), dict(receives=0), dict(receives=2 ** 20), dict(kind=2),
@@ -746,7 +756,9 @@ def wrong_hellos(where):
              dict(memory=lambda: enemy.segment(size=0)), dict(memory=lambda: enemy.segment(size=8192)),
              dict(memory=lambda: enemy.segment(told=2 ** 40)), dict(memory=lambda: os.open("/dev/zero", os.O_RDWR)),
              dict(memory=lambda: os.open("/dev/null", os.O_RDWR)), dict(event=lambda: os.eventfd(0, 0)),
-             dict(event=lambda: os.open("/dev/null", os.O_RDWR)), dict(event=lambda: enemy.segment()),
+             dict(event=lambda: os.eventfd(0, os.EFD_NONBLOCK)), dict(event=lambda: socket.socket().detach()),
+             dict(event=lambda: socket.socket(socket.AF_UNIX).detach()), dict(event=lambda: os.dup(channel.sock.fileno())),
+             dict(event=full_bell), dict(event=lambda: os.open("/dev/null", os.O_RDWR)), dict(event=lambda: enemy.segment()),
              dict(memory=lambda: enemy.segment(seals=15))]
     for kind in kinds:
         if is_over():
@@ -936,7 +948,7 @@ def scribbles(where):
         try:
             claim_own(channel, sock)
             enemy.scribble(heard.fds[0], rng, 2000)
-            os.eventfd_write(heard.fds[1], 1)
+            socket.socket(fileno=os.dup(heard.fds[1])).send(b"x")
             for _ in range(20):
                 channel.send(rng.choice([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 99]), rng.randrange(1, 4), os.urandom(200))
         except (OSError, TimeoutError):
@@ -965,6 +977,53 @@ def lingers_later(where):
                 enemy.hello(channel)
                 channel.await_(enemy.HELLO)
             seen[leave_there(near, lingers)] += 1
+        except (OSError, TimeoutError, AttributeError):
+            seen["not served"] += 1
+
+
+def fill(fd):
+    """What wakes somebody: whoever wakes them next would wait, if he were to wait."""
+    with socket.socket(fileno=os.dup(fd)) as some:
+        some.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)
+        try:
+            while True:
+                some.send(b"x", socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            seen["full"] += 1
+        some.setblocking(True)
+
+
+def never_sleeps(memory):
+    """The server wakes us at each message, and has room for all of them."""
+    posted, armed = struct.pack("=Q", 1 << 20), struct.pack("=I", 2)
+    os.pwrite(memory, posted, enemy.QUEUE)
+    while not is_over(0.001):
+        os.pwrite(memory, armed, enemy.QUEUE + 128)
+
+
+def full_wakes(where):
+    """Connections on links. What wakes the enemy is full, may block, and is looked at by thousands of epoll sets; so is the server's."""
+    ready()
+    for _ in range(4):
+        try:
+            channel, sock = prove_own(where)
+            ours, theirs = enemy.bell()
+            memory = enemy.segment()
+            held.extend([channel, sock, ours, memory])
+            enemy.hello(channel, memory=os.dup(memory), event=os.dup(theirs))
+            heard = channel.await_(enemy.HELLO)
+            threading.Thread(target=never_sleeps, args=[memory], daemon=True).start()
+            fill(theirs)
+            fill(heard.fds[1])
+            for _ in range(200):
+                held.append(select.epoll())
+                held[-1].register(ours, select.EPOLLIN)
+            number = struct.unpack_from("=QIIII", claim_own(channel, sock).data, 8)[2]
+            channel.send(enemy.CONFIRM, number)	# its answers come by the link from here on
+            for _ in range(40):
+                sock.sendall(bytes(1000))
+                seen["asked"] += 1
+                time.sleep(0.01)
         except (OSError, TimeoutError, AttributeError):
             seen["not served"] += 1
 
@@ -1226,6 +1285,7 @@ ATTACKS = {
     "proven-others": claims_of_others,
     "proven-claims": wrong_claims,
     "proven-lingers": lingers_later,
+    "proven-wakes": full_wakes,
     "proven-scribbles": scribbles,
     "proven-escapes": escapes,
     "proven-server": as_server,

@@ -144,7 +144,7 @@ class Channel:
     refused = None	# why a peer has refused last
 
     def __init__(self, sock, initiator):
-        self.sock, self.initiator, self.number = sock, initiator, 0
+        self.sock, self.initiator, self.number, self.bell = sock, initiator, 0, None
         self.sent, self.heard = 0, 0
         one, other = socket.socketpair()
         with one, other:
@@ -303,10 +303,17 @@ def segment(size=SEGMENT, seals=fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.
     return fd
 
 
+def bell():
+    """By the second the peer wakes whoever has the first."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    return ours, theirs.detach()
+
+
 def hello(channel, memory=None, event=None, arena=SEGMENT // 2, rkey=1, receives=DEPTH, streams=32, kind=1, nonces=0, lanes=1,
           retains=0, address=None, size=SEGMENT):
     memory = segment() if memory is None else memory
-    event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK) if event is None else event
+    if event is None:
+        channel.bell, event = bell()
     address = address or struct.pack("<IIQQII", 0x41534853, 1, QUEUE, size, DEPTH, 0)
     body = struct.pack("<IIQQIIIIIIHHI", wire.MAGIC, wire.VERSION, 0, arena, rkey, receives, streams, os.getpid(), kind, lanes,
                        nonces, retains, 0)

@@ -432,8 +432,9 @@ def cases():
     some += [Case(f"proven-{what}", quick=what in ("hello", "escapes", "server"), fds=GUEST_FDS + 200, mb=64,
                   check=shows_no_escapes if what == "escapes" else None, log="debug" if what == "escapes" else "info")
              for what in ("hello", "ended", "later", "others", "claims", "scribbles", "escapes", "server", "retire")]
-    some += [Case("proven-lingers", quick=True, steady=True, calls=100, mb=64),
-             Case("proven-lingers", wrap=unguarded, steady=True, calls=100, mb=64)]
+    some += [Case("proven-lingers", quick=True, steady=True, mb=64),
+             Case("proven-lingers", wrap=unguarded, steady=True, mb=64)]
+    some += [Case("proven-wakes", quick=True, steady=True, mb=64)]
     few = ["prlimit", f"--nofile={NOFILE}:{NOFILE}"]
     some += [Case("proven-links", alone=True, fds=4 * LINKS_PER_PROCESS, mb=128, wrap=few, check=half_of_the_links)]
     some += [Case("dies", quick=False), Case("dies-squatting", first=True, calls=80), Case("dies", where={"times": 1, "steps": ["asked", "revealed", "shown 4"]})]

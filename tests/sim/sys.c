@@ -195,6 +195,8 @@ static ssize_t sys_sendmsg(int fd, const struct msghdr *message, int flags)
 
 	if (sim_witness_is_asked(message))
 		return sim_witness_send(fd, message, flags);
+	if (!sock_of(fd) && message->msg_iov->iov_len < sizeof(struct shunt_message))
+		return sendmsg(fd, message, flags);	/* a wake-up: core/device/soft/bell.c */
 	if (!sock_of(fd))
 		return channel_send(fd, message, flags);
 	sent = sim_tcp_send(sock_of(fd), message->msg_iov, message->msg_iovlen);
@@ -468,8 +470,14 @@ static ssize_t sys_getrandom(void *buffer, size_t bytes, unsigned int flags)
 
 int capget(void *header, void *data);	/* libc's, which has no declaration of it */
 
+static int receive_many(int fd, struct mmsghdr *messages, unsigned int count, int flags)
+{
+	return recvmmsg(fd, messages, count, flags, NULL);
+}
+
 const struct shunt_sys sim_sys = {
-	.now = sys_now, .sendmsg = sys_sendmsg, .recvmsg = sys_recvmsg, .getsockopt = sys_getsockopt,
+	.now = sys_now, .sendmsg = sys_sendmsg, .recvmsg = sys_recvmsg, .recvmmsg = receive_many,
+	.getsockopt = sys_getsockopt,
 	.setsockopt = sys_setsockopt, .getsockname = sys_getsockname, .getpeername = sys_getpeername,
 	.shutdown = sys_shutdown, .ioctl = sys_ioctl, .fcntl = sys_fcntl, .socket = socket,
 	.bind = sys_bind, .listen = listen, .accept4 = accept4, .connect = sys_connect, .read = read,

@@ -5,8 +5,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
-#include "core/device/soft/shm_segment.h"
+#include "core/device/soft/device.h"
 
 enum { SEALS = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL };
 
@@ -146,6 +147,125 @@ static void SD_15_get_event_never_blocks(void **state)
 	assert_int_equal(rig->a.verbs->get_cq_event(rig->a.channel, &cq, &context), -1);
 	assert_int_equal(errno, EAGAIN);
 	alarm(0);
+	rig_free(rig);
+}
+
+static void announce_to_b(struct rig *rig)
+{
+	struct ibv_sge sge;
+	struct ibv_send_wr wr = rig_write(&rig->a, &rig->b, &sge, 1, IBV_WR_RDMA_WRITE_WITH_IMM, 8),
+			   *bad;
+
+	wr.send_flags = IBV_SEND_SIGNALED;
+	assert_int_equal(rig_post(&rig->a, &wr, &bad), 0);
+	rig_expect(rig->a.send_cq, 1, IBV_WC_SUCCESS);
+}
+
+static void take_event(struct rig_end *end)
+{
+	struct ibv_cq *cq;
+	void *context;
+
+	assert_true(rig_readable(end->channel->fd));
+	assert_int_equal(end->verbs->get_cq_event(end->channel, &cq, &context), 0);
+	end->verbs->ack_cq_events(cq, 1);
+	assert_int_equal(end->verbs->get_cq_event(end->channel, &cq, &context), -1);
+}
+
+static struct rig *apart_make(int receives)
+{
+	const struct rig_device *before = rig_device;
+	struct rig *rig;
+
+	rig_device = &rig_apart;
+	rig = rig_make(&(struct rig_options){ .receives = receives });
+	rig_device = before;
+	return rig;
+}
+
+/* More wake-ups than a queue has room for: it is emptied meanwhile. */
+static void SD_16_each_arming_is_heard(void **state)
+{
+	struct rig *rig = apart_make(8);
+
+	(void)state;
+	for (int i = 0; i < 2000; i++) {
+		assert_int_equal(ibv_req_notify_cq(rig->b.recv_cq, 0), 0);
+		announce_to_b(rig);
+		take_event(&rig->b);
+		rig_expect_count(rig->b.recv_cq, 1);
+		rig_receives(&rig->b, 1);
+	}
+	rig_free(rig);
+}
+
+static int wake_fd_of(struct rig_end *end)
+{
+	return container_of(end->qp, struct soft_qp, ibv)->wake_fd;
+}
+
+/* The peer fills what wakes it, and says that whoever writes there is to wait. */
+static void SD_16_no_waker_waits(void **state)
+{
+	struct rig *rig = apart_make(8);
+	int fd = wake_fd_of(&rig->a);
+
+	(void)state;
+	assert_int_equal(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK), 0);
+	while (send(fd, "x", 1, MSG_DONTWAIT | MSG_NOSIGNAL) == 1)
+		;
+	assert_int_equal(errno, EAGAIN);
+	alarm(300);
+	assert_int_equal(ibv_req_notify_cq(rig->b.recv_cq, 0), 0);
+	announce_to_b(rig);
+	alarm(0);
+	take_event(&rig->b);
+	assert_int_equal(soft_qp_counters(rig->a.qp)->wakes, 1);
+	rig_free(rig);
+}
+
+/* Packets that are not of one byte, or have descriptors, stay in the queue; so do those behind them. */
+static void SD_16_what_is_no_kick_is_not_received(void **state)
+{
+	static const char two[2] = "xx";
+	struct rig *rig = apart_make(8);
+	int fd = wake_fd_of(&rig->a), bell = container_of(rig->b.pd, struct soft_pd, ibv)->bell;
+	char bytes[8];
+
+	(void)state;
+	assert_int_equal(send(fd, two, 2, MSG_DONTWAIT), 2);
+	for (int i = 0; i < 100; i++) {
+		assert_int_equal(ibv_req_notify_cq(rig->b.recv_cq, 0), 0);
+		announce_to_b(rig);
+		take_event(&rig->b);
+		rig_expect_count(rig->b.recv_cq, 1);
+		rig_receives(&rig->b, 1);
+	}
+	assert_int_equal(recv(bell, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC), 2);
+	assert_int_equal(recv(bell, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_TRUNC), 1);
+	rig_free(rig);
+}
+
+/* Only trusted peers share an eventfd. */
+static void SD_16_no_eventfd_of_a_stranger(void **state)
+{
+	struct hostile h = hostile_make();
+
+	(void)state;
+	assert_int_equal(soft_pd_set_apart(h.rig->a.pd, h.rig->a.channel), 0);
+	assert_int_equal(import(&h), -EPROTO);
+	rig_free(h.rig);
+}
+
+/* A peer keeps the file's lock for as long as it likes, by a write() from memory whose pages do not come. */
+static void SD_16_no_pages_are_given_back(void **state)
+{
+	struct rig *rig = apart_make(0);
+
+	(void)state;
+	memset(rig->a.memory, 'x', 4096);
+	assert_int_equal(soft_arena_discard(rig->a.pd, rig->a.memory, 4096), 0);
+	assert_int_equal(rig->a.memory[0], 'x');
 	rig_free(rig);
 }
 
@@ -383,4 +503,8 @@ RIG_TABLE(hostile, cmocka_unit_test(SD_15_bad_addresses_are_refused),
 	  cmocka_unit_test(SD_15_lies_in_arrivals_kill_the_qp),
 	  cmocka_unit_test(SD_15_lies_about_memory_are_refused),
 	  cmocka_unit_test(SD_15_own_decisions_use_private_copies),
-	  cmocka_unit_test(SD_15_discarded_memory_reads_as_zero));
+	  cmocka_unit_test(SD_15_discarded_memory_reads_as_zero),
+	  cmocka_unit_test(SD_16_each_arming_is_heard), cmocka_unit_test(SD_16_no_waker_waits),
+	  cmocka_unit_test(SD_16_what_is_no_kick_is_not_received),
+	  cmocka_unit_test(SD_16_no_eventfd_of_a_stranger),
+	  cmocka_unit_test(SD_16_no_pages_are_given_back));

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # Conformance of a device: of the soft one here, of others by hand and in tests/lab.
 check_PROGRAMS += tests/soft/conform tests/soft/litmus
-TESTS += tests/soft/conform tests/soft/conform_model.sh tests/soft/litmus
-EXTRA_DIST += tests/soft/conform_model.sh
+TESTS += tests/soft/conform tests/soft/conform_model.sh tests/soft/conform_apart.sh tests/soft/litmus
+EXTRA_DIST += tests/soft/conform_model.sh tests/soft/conform_apart.sh
 tests_soft_conform_SOURCES = \
 	tests/soft/basic.c \
 	tests/soft/conform.c \

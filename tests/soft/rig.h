@@ -95,7 +95,7 @@ struct rig_device {
 	int (*meet)(struct rig_end *end, const int fds[2]); /* end->peer is filled */
 	void (*path)(struct rig_end *end, struct ibv_qp_attr *attr); /* to end->peer */
 };
-extern const struct rig_device rig_soft, rig_verbs;
+extern const struct rig_device rig_soft, rig_apart, rig_verbs;
 extern const struct rig_device *rig_device;
 
 static inline bool rig_quirk(enum rig_quirk quirk)

@@ -32,6 +32,24 @@ static void soft_path(struct rig_end *end, struct ibv_qp_attr *attr)
 	(void)attr;
 }
 
+/* Each end takes the other for a stranger. */
+static int apart_tell(struct rig_end *end, struct rig_address *address, int fds[2])
+{
+	assert_int_equal(soft_pd_set_apart(end->pd, end->channel), 0);
+	return soft_tell(end, address, fds);
+}
+
+const struct rig_device rig_apart = {
+	.name = "apart",
+	.open = soft_open,
+	.close = soft_close,
+	.memory = soft_memory,
+	.release = soft_release,
+	.tell = apart_tell,
+	.meet = soft_meet,
+	.path = soft_path,
+};
+
 const struct rig_device rig_soft = {
 	.name = "soft",
 	.open = soft_open,

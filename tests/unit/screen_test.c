@@ -53,19 +53,58 @@ static void fill(uint32_t count)
 	engine->porter.at_work = true;
 }
 
-static void memory_and_eventfds_pass(void **state)
+static void memory_and_pairs_pass(void **state)
 {
-	int memory = memfd_create("memory", MFD_ALLOW_SEALING), event = eventfd(0, 0);
-	int good[] = { memory, event }, more[] = { memory, event, event };
+	int memory = memfd_create("memory", MFD_ALLOW_SEALING), event = eventfd(0, EFD_NONBLOCK),
+	    pair[2], tcp;
+	int good[2], more[3];
 
 	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	tcp = socket(AF_INET, SOCK_STREAM, 0);
+	good[0] = more[0] = memory;
+	good[1] = more[1] = more[2] = pair[1];
 	fill(0);
 	assert_int_equal(screened(good, 0), 1);
 	assert_int_equal(screened(good, 2), 1);
 	assert_int_equal(screened(more, 3), -EBADMSG);
+	assert_int_equal(screened(&event, 1), -EBADMSG);
+	while (engine->porter.count)
+		close(engine->porter.waiting[--engine->porter.count]);
+	assert_int_equal(screened(&tcp, 1), -EBADMSG);
 	assert_int_equal(engine->porter.count, 0);
 	close(memory);
 	close(event);
+	close(tcp);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+/* The peer's end of a pair that a peer has made, and one that has descriptors in its queue. */
+static void pairs_are_closed_in_no_time(void **state)
+{
+	int channel[2], pair[2], file = open("/", O_RDONLY | O_DIRECTORY), copy;
+
+	(void)state;
+	fill(0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, channel), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	assert_true(shunt_screen_sockets(engine, channel[0], &pair[1], 1));
+	assert_int_equal(send(pair[0], "x", 1, MSG_NOSIGNAL), -1);	/* nothing more comes into its queue */
+	assert_int_equal(send(pair[1], "x", 1, MSG_NOSIGNAL), 1);
+	close(pair[0]);
+	close(pair[1]);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
+	send_bytes(pair[0], 0, &file, 1);
+	copy = dup(pair[1]);
+	assert_false(shunt_screen_sockets(engine, channel[0], &copy, 1));
+	assert_int_equal(engine->porter.count, 1);
+	shunt_own_fds_close(engine, engine->porter.waiting[--engine->porter.count]);
+	close(pair[0]);
+	close(pair[1]);
+	close(channel[0]);
+	close(channel[1]);
+	close(file);
 }
 
 static void few_of_many_wait(void **state)
@@ -169,7 +208,8 @@ static void none_is_received_that_is_not_due(void **state)
 	(void)state;
 	fill(0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, shunt_own_fds_adopt(engine, ends[1]));
+	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX,
+			   shunt_own_fds_adopt(engine, ends[1]));
 	shunt_channel_strange(&channel);
 	shunt_channel_proven(&channel);
 	shunt_scm_rights_attach(&header, space, &file, 1);
@@ -188,7 +228,8 @@ static void none_is_received_that_is_not_due(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(memory_and_eventfds_pass, set_up),
+		cmocka_unit_test_setup(memory_and_pairs_pass, set_up),
+		cmocka_unit_test_setup(pairs_are_closed_in_no_time, set_up),
 		cmocka_unit_test_setup(few_of_many_wait, set_up),
 		cmocka_unit_test_setup(full_porter_gets_no_more, set_up),
 		cmocka_unit_test_setup(all_wait, set_up),

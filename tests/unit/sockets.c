@@ -49,8 +49,14 @@ static ssize_t receive_some(int fd, struct msghdr *message, int flags)
 
 int capget(void *header, void *data);	/* libc's, which has no declaration of it */
 
+static int receive_many(int fd, struct mmsghdr *messages, unsigned int count, int flags)
+{
+	return recvmmsg(fd, messages, count, flags, NULL);
+}
+
 static const struct shunt_sys sys = {
-	.now = now, .sendmsg = send_some, .recvmsg = receive_some, .setsockopt = setsockopt,
+	.now = now, .sendmsg = send_some, .recvmsg = receive_some, .recvmmsg = receive_many,
+	.setsockopt = setsockopt,
 	.getsockopt = getsockopt, .getsockname = getsockname, .getpeername = getpeername, .shutdown = shutdown,
 	.ioctl = ioctl, .fcntl = fcntl, .dup3 = dup3, .read = read, .write = write,
 	.socket = socket, .bind = bind, .listen = listen, .accept4 = accept4, .connect = connect,

@@ -7,12 +7,23 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 #include "core/base/kernel_clock.h"
+#include "core/base/sys.h"
 #include "core/device/soft/device.h"
 
 static uint32_t power_of_two(uint32_t n)
 {
 	return n <= 1 ? 1 : 1u << (32 - __builtin_clz(n - 1));
 }
+
+static int libc_recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
+{
+	return recvmmsg(fd, messages, count, flags, NULL);
+}
+
+static const struct shunt_sys libc_calls = {
+	.sendmsg = sendmsg, .recvmmsg = libc_recvmmsg, .getsockopt = getsockopt, .setsockopt = setsockopt,
+	.shutdown = shutdown, .epoll_create1 = epoll_create1, .epoll_ctl = epoll_ctl, .epoll_pwait = epoll_pwait,
+};
 
 static int attr_fill(struct soft_attr *attr, const struct soft_attr *asked)
 {
@@ -30,6 +41,8 @@ static int attr_fill(struct soft_attr *attr, const struct soft_attr *asked)
 		attr->arena_bytes = 1ull << 30;
 	if (!attr->drop || !attr->keep)
 		attr->keep = NULL;
+	if (!attr->sys)
+		attr->sys = &libc_calls;
 	if (!attr->now)
 		attr->now = shunt_kernel_clock_now;
 	if (attr->max_qp_wr > SEGMENT_DEPTH_MAX || attr->max_qp > SEGMENT_QUEUES ||

@@ -123,8 +123,10 @@ static void receiver_arm(struct soft_cq *cq, struct soft_qp *qp, uint32_t level)
 	if (level < qp->armed)
 		level = qp->armed;
 	before = atomic_exchange(&qp->queue->armed, level);
-	if (qp->armed && before == SEGMENT_DISARMED)
+	if (qp->armed && before == SEGMENT_DISARMED) {
 		soft_store(&cq->fired, 1);
+		soft_bell_rang(qp->pd);
+	}
 	qp->armed = level;
 }
 

@@ -76,6 +76,11 @@ struct soft_pd {
 	uint32_t mr_used, qp_used;
 	uint32_t mr_next; /* where to look for a free slot first */
 	struct soft_peer *peers;
+	bool apart; /* the peer is not trusted; set before the peer is told of the domain, as are the next, but rings */
+	int bell, handle; /* the sockets of bell.c: ours, and the peer's until it is sent; -1 */
+	struct ibv_comp_channel *channel; /* whose set the bell is in */
+	uint32_t rings_most;
+	_Atomic uint32_t rings; /* armings that the peer has used since the bell's queue was emptied */
 	uint32_t mr_count[SEGMENT_MR_SLOTS]; /* uses of each slot: the upper bits of its next key */
 	struct segment_mr mrs[SEGMENT_MR_SLOTS]; /* private, all regions; read without the lock */
 };
@@ -93,6 +98,8 @@ struct soft_channel {
 	struct ibv_comp_channel ibv;
 	struct soft_lock lock; /* cqs, refcnt */
 	struct soft_cq *cqs;
+	int event_fd; /* trusted peers have it, too */
+	_Atomic int set; /* epoll set of that and of domains' bells, and ibv.fd then; -1: no peer is kept apart */
 };
 
 struct soft_wc { /* a completed send that waits in the CQ's ring */
@@ -192,6 +199,7 @@ struct soft_qp {
 	bool rang; /* arrivals were written since the last doorbell */
 	bool rang_solicited;
 	int wake_fd;
+	bool wake_by_packet; /* it is a socket (bell.c), not an eventfd */
 	uint32_t peer_mask, peer_base, peer_generation;
 	uint64_t sq_posted;
 	uint64_t peer_posted; /* last seen */
@@ -274,6 +282,16 @@ int soft_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void
 void soft_ack_cq_events(struct ibv_cq *cq, unsigned int nevents);
 void soft_channel_kick(struct ibv_comp_channel *channel);
 int soft_eventfd_add(int fd);
+/* Sleepers on the channel wake when a packet comes there. 0 or -errno. */
+int soft_channel_gather(struct ibv_comp_channel *channel, int bell);
+void soft_channel_leave(struct ibv_comp_channel *channel, int bell);
+
+/* bell.c */
+/* A peer has used an arming of a QP of the domain. recv_cq->lock held. */
+void soft_bell_rang(struct soft_pd *pd);
+void soft_bell_close(struct soft_pd *pd);
+bool soft_bell_is_one(struct ibv_context *context, int fd);
+void soft_bell_ring(struct ibv_context *context, int fd);
 
 /* cq.c */
 struct ibv_cq *soft_create_cq(struct ibv_context *context, int cqe, void *cq_context,

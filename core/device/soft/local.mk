@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # The soft device: every file of core/device/soft.
 soft_sources = \
+	core/device/soft/bell.c \
 	core/device/soft/channel.c \
 	core/device/soft/complete.c \
 	core/device/soft/context.c \

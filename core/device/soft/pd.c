@@ -58,6 +58,7 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *ibcontext)
 	if (!pd)
 		return NULL;
 	pd->ibv.context = ibcontext;
+	pd->bell = pd->handle = -1;
 	pd->queue_bytes = (segment_queue_bytes(context->attr.max_qp_wr) + 4095) & ~4095ull;
 	pd->arena_offset = page_round(SEGMENT_QUEUE_OFFSET +
 				      context->attr.max_qp * pd->queue_bytes) +
@@ -84,6 +85,7 @@ int soft_dealloc_pd(struct ibv_pd *ibpd)
 
 	if (pd->mr_used || pd->qp_used)
 		return EBUSY;
+	soft_bell_close(pd);
 	shunt_guard_unmap(pd->segment, pd->bytes);
 	soft_fd_drop(pd->ibv.context, pd->fd);
 	free(pd);
@@ -152,7 +154,8 @@ int soft_arena_discard(struct ibv_pd *ibpd, void *addr, size_t bytes)
 
 	if (offset < pd->arena_offset || offset > pd->bytes || bytes > pd->bytes - offset)
 		return -EINVAL;
-	if (!bytes)
+	/* A peer keeps the file's lock for as long as it likes, by a write() from memory whose pages do not come. */
+	if (!bytes || pd->apart)
 		return 0;
 	/* libc's fallocate() is a cancellation point, and a reader that gives back its ring comes here (core/poll/cancel.h). */
 	if (syscall(SYS_fallocate, pd->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))

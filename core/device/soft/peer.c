@@ -23,7 +23,11 @@ int soft_qp_export(struct ibv_qp *ibqp, struct soft_address *address, int fds[2]
 		.rq_depth = qp->rq_mask + 1,
 	};
 	fds[0] = qp->pd->fd;
-	fds[1] = qp->recv_cq->ibv.channel ? qp->recv_cq->ibv.channel->fd : -1;
+	fds[1] = -1;
+	if (qp->pd->apart)
+		fds[1] = qp->pd->handle;
+	else if (qp->recv_cq->ibv.channel)
+		fds[1] = soft_channel_event_fd(qp->recv_cq->ibv.channel);
 	return 0;
 }
 
@@ -40,7 +44,10 @@ static bool address_is_sane(const struct soft_address *address)
 	       segment_queue_bytes(address->rq_depth) <= bytes - offset;
 }
 
-/* Anything else might block the poster, or be a file of value. */
+/*
+ * Anything else might block the poster, or be a file of value. O_NONBLOCK may be taken back, by a process that is trusted:
+ * one that is not is no eventfd's peer (core/link/screen.c).
+ */
 static bool is_eventfd(int fd)
 {
 	char path[32], target[32];
@@ -166,8 +173,8 @@ void soft_peer_drop(struct soft_qp *qp)
 	peer_put(qp->pd, peer);
 }
 
-static void peer_adopt(struct soft_qp *qp, const struct soft_address *address, struct soft_peer *peer,
-		       int wake_fd)
+static void peer_adopt(struct soft_qp *qp, const struct soft_address *address,
+		       struct soft_peer *peer, int wake_fd, bool by_packet)
 {
 	soft_lock(&qp->sq_lock);
 	soft_peer_drop(qp);
@@ -180,6 +187,7 @@ static void peer_adopt(struct soft_qp *qp, const struct soft_address *address, s
 	qp->peer_posted = 0;
 	qp->written = 0;
 	qp->wake_fd = wake_fd;
+	qp->wake_by_packet = by_packet;
 	qp->attr.dest_qp_num = address->qp_num;
 	atomic_fetch_and(&qp->slow, ~(uint32_t)SOFT_SLOW_GONE);
 	soft_unlock(&qp->sq_lock);
@@ -198,13 +206,14 @@ int soft_qp_import(struct ibv_qp *ibqp, const struct soft_address *address, cons
 	uint32_t state = soft_load(&qp->state);
 	struct soft_peer *peer = NULL;
 	struct stat stat;
+	bool by_packet = fds[1] >= 0 && soft_bell_is_one(ibqp->context, fds[1]);
 	int err, wake_fd = -1;
 
 	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT)
 		return -EINVAL;
 	if (!address_is_sane(address) ||
 	    !soft_file_is_safe(fds[0], address->segment_bytes, &stat) ||
-	    (fds[1] >= 0 && !is_eventfd(fds[1])))
+	    (fds[1] >= 0 && !by_packet && (qp->pd->apart || !is_eventfd(fds[1]))))
 		return -EPROTO;
 	if (fds[1] >= 0) {
 		wake_fd = soft_fd_keep(qp->ibv.context, fcntl(fds[1], F_DUPFD_CLOEXEC, 0));
@@ -221,7 +230,7 @@ int soft_qp_import(struct ibv_qp *ibqp, const struct soft_address *address, cons
 			soft_fd_drop(qp->ibv.context, wake_fd);
 		return err;
 	}
-	peer_adopt(qp, address, peer, wake_fd);
+	peer_adopt(qp, address, peer, wake_fd, by_packet);
 	return 0;
 }
 
@@ -241,5 +250,8 @@ void soft_qp_peer_gone(struct ibv_qp *ibqp)
 
 void soft_peer_wake(struct soft_qp *qp)
 {
-	soft_eventfd_add(qp->wake_fd);
+	if (qp->wake_by_packet)
+		soft_bell_ring(qp->ibv.context, qp->wake_fd);
+	else
+		soft_eventfd_add(qp->wake_fd);
 }

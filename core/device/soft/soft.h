@@ -20,6 +20,8 @@
 #include "core/base/soft_model.h"
 #include "core/device/verbs.h"
 
+struct shunt_sys;
+
 /* The node that clients share; mapped from the file. */
 struct soft_sink {
 	_Atomic uint64_t busy_until; /* by the clock of all of them */
@@ -46,7 +48,10 @@ struct soft_attr {
 	 */
 	int (*keep)(void *arg, int fd);
 	void (*drop)(void *arg, int fd);
+	/* Closes a kept one in whose queue a peer may have left descriptors, which may take long. [drop] */
+	void (*let_go)(void *arg, int fd);
 	void *keep_arg;
+	const struct shunt_sys *sys;	/* for sockets and epoll sets (bell.c) [libc's] */
 	/* With engine_thread: a QP of which soft_qp_settled() has said no has become settled. Called by
 	 * the thread with locks of the device held: it may not call the device. [nobody is told] */
 	void (*settled)(void *arg);
@@ -101,9 +106,21 @@ struct soft_address {
 	uint32_t reserved;
 };
 
+/* The descriptor by which trusted peers wake the channel's sleepers: its own, as long as no domain is set apart. */
+int soft_channel_event_fd(struct ibv_comp_channel *channel);
 /*
- * The QP's address and its two descriptors. The segment (a sealed memfd) is fds[0]. The eventfd that wakes its
- * receive CQ's completion channel is fds[1] (-1: no channel). They stay the device's; pass them with SCM_RIGHTS.
+ * The domain's peer is not trusted. It wakes us through sockets of this domain's own (bell.c). No call is made on the
+ * domain's memory file, because the peer could hold it up, so its pages are not given back. Before
+ * soft_qp_export(); again: nothing. The channel's descriptor may be another afterwards. 0 or -errno.
+ */
+int soft_pd_set_apart(struct ibv_pd *pd, struct ibv_comp_channel *channel);
+/* The descriptors that soft_qp_export() has given of such a domain have been sent. */
+void soft_pd_told(struct ibv_pd *pd);
+
+/*
+ * The QP's address and its two descriptors. The segment (a sealed memfd) is fds[0]. By fds[1] the peer wakes its receive
+ * CQ's completion channel. It is an eventfd of all trusted peers, or a socket of the domain's alone; -1: no channel.
+ * They stay the device's; pass them with SCM_RIGHTS.
  */
 int soft_qp_export(struct ibv_qp *qp, struct soft_address *address, int fds[2]);
 
@@ -137,7 +154,7 @@ struct soft_counters {
 	uint64_t inline_wr;
 	uint64_t signaled;
 	uint64_t rnr;		/* times a WR found no posted receive */
-	uint64_t wakes;		/* eventfd writes: system calls made for the peer */
+	uint64_t wakes;		/* system calls made to wake the peer */
 	_Alignas(64) uint64_t arrivals;	/* receive completions polled; senders write the others */
 };
 const struct soft_counters *soft_qp_counters(struct ibv_qp *qp);
