@@ -234,12 +234,6 @@ bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger);
  */
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			enum shunt_reason reason);
-/*
- * The same in a call that must not wait, if the stream is non-blocking or `moment` is set: the peer has a moment to answer.
- * With an error the stream may still go back later.
- */
-int shunt_stream_retire_moment(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			       enum shunt_reason reason, bool moment);
 /* The same in a child of vfork(), of its parent's stream. */
 int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream, enum shunt_reason reason);
 

@@ -103,11 +103,8 @@ static bool retires(struct shunt_stream *stream, void *unused)
 		return false;
 	if (shunt_stream_stays(stream))
 		shunt_retire_begin(engine, stream, SHUNT_REASON_CHANGES);
-	if (shunt_retire_complete(engine, stream) ||
-	    atomic_load(&stream->handing.retiring) == SHUNT_CANNOT_RETIRE)
-		return false;
-	return !stream->link || shunt_now(engine) < engine->service->leave_strangers_by ||
-	       !shunt_patience_is_over(stream->link);
+	return !shunt_retire_complete(engine, stream) &&
+	       atomic_load(&stream->handing.retiring) != SHUNT_CANNOT_RETIRE;
 }
 
 static void begin(struct shunt_service *service)
@@ -129,17 +126,14 @@ static void end_links(struct shunt_service *service)
 }
 
 /* The peer has told all it has to, and knows all of us. */
-static bool is_over(struct shunt_service *service, uint64_t now)
+static bool is_over(struct shunt_service *service)
 {
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		uint8_t state = atomic_load(&link->state);
 
-		if (state != SHUNT_LINK_DEAD && (state != SHUNT_LINK_BROKEN || link->seated ||
-						 shunt_channel_waits(&link->channel))) {
-			if (now >= service->leave_strangers_by)
-				shunt_patience_is_over(link);
+		if (state != SHUNT_LINK_DEAD &&
+		    (state != SHUNT_LINK_BROKEN || link->seated || shunt_channel_waits(&link->channel)))
 			return false;
-		}
 	}
 	return !service->asked && !atomic_load(&service->resends);
 }
@@ -156,16 +150,14 @@ void shunt_leave_run(struct shunt_task *task)
 	if (!service->leave_by) {
 		begin(service);
 		service->leave_by = now + RETIRING;
-		service->leave_strangers_by = now + SHUNT_PATIENCE_STRANGE;
 	}
 	if (!service->links_left) {
 		if (each_stream(engine, retires, NULL) && now < service->leave_by)
 			return;
 		end_links(service);
 		service->leave_by = now + PATIENCE;
-		service->leave_strangers_by = now + SHUNT_PATIENCE_STRANGE;
 		shunt_task_at(task, 0);	/* the links' failure is dealt with next */
-	} else if (is_over(service, now) || now >= service->leave_by) {
+	} else if (is_over(service) || now >= service->leave_by) {
 		atomic_store(&service->stopping, true);
 		shunt_task_at(task, 0);
 	}

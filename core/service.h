@@ -81,7 +81,6 @@ struct shunt_service {
 	bool threaded;
 	_Atomic bool leaving;		/* any thread: the service thread is to end (leave.c) */
 	uint64_t leave_by;		/* ns, until when the present part of that may last; 0: it has not begun. Service thread */
-	uint64_t leave_strangers_by;	/* ns: until when strangers' answers are waited for; service thread */
 	bool links_left;		/* streams have been handed back as far as they can: the links end. Service thread */
 	bool ended;			/* there is no service thread, and may be one again; service_lock */
 	pid_t tid;			/* of the service thread */

@@ -46,20 +46,6 @@ static ssize_t carry_uncancelled(int in, struct shunt_stream *stream, int pipe, 
 	return got;
 }
 
-/* A call that must not wait for the peer has the bytes copied meanwhile. */
-static void retire_input(int fd, struct shunt_stream *stream, unsigned int flags)
-{
-	int saved = errno;
-
-	if (shunt_process_foreign())
-		shunt_rights_retire(fd, SHUNT_REASON_SPLICE);
-	else
-		shunt_inside(shunt_stream_retire_moment(shunt_process.engine, fd, stream,
-							SHUNT_REASON_SPLICE,
-							flags & SPLICE_F_NONBLOCK));
-	errno = saved;
-}
-
 /* Pages move between pipe and socket inside the kernel: the stream must be there too. */
 ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t bytes,
 	       unsigned int flags)
@@ -69,7 +55,7 @@ ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t 
 	if (unlikely(shunt_linked(&out)))
 		shunt_rights_retire(out, SHUNT_REASON_SPLICE);
 	if (unlikely(stream)) {
-		retire_input(in, stream, flags);
+		shunt_rights_retire(in, SHUNT_REASON_SPLICE);
 		if (!shunt_stream_is_plain(stream) && !in_offset && !out_offset && bytes && is_pipe(out))
 			return carry_uncancelled(in, stream, out, bytes, flags);
 	}

@@ -11,7 +11,6 @@
 #include "core/lane/lane.h"
 #include "core/link/arena.h"
 #include "core/link/channel.h"
-#include "core/link/patience.h"
 #include "core/loop/loop.h"
 #include "core/peer/reconnect.h"
 #include "core/trace/clock.h"
@@ -81,9 +80,6 @@ struct shunt_link {
 	_Atomic bool failed;	/* of no use any more; so are all its lanes */
 	int lost;		/* why the channel ended, where that was the network's fault: the streams' error; 0 */
 	_Atomic bool distrusted;	/* the peer breaks the protocol: it is not spoken to any more */
-	_Atomic bool deaf;	/* the peer, a stranger, does not answer: the link ends as by its death (patience.h) */
-	struct shunt_patience patience;
-	uint64_t retire_asked;	/* ns: since when a relative of ours waits for an answer to a RETIRE; 0; service thread */
 	uint64_t broke_at;	/* its streams are going over to TCP since then; 0: that is not timed; service thread */
 	bool resumed;		/* the peer has told of all streams; service thread */
 

@@ -16,30 +16,12 @@ static bool waits_for_proof(struct shunt_stream *stream)
 	       !shunt_intake_final(&stream->rx.intake);
 }
 
-/* A relative waits for the answer of a stranger, whose time runs. True: it is over. */
-static bool is_deaf(struct shunt_engine *engine, struct shunt_link *link)
-{
-	uint64_t now = shunt_now(engine), by;
-
-	if (!link || !shunt_patience_strange(link))
-		return false;
-	if (!link->retire_asked)
-		link->retire_asked = now;
-	by = link->retire_asked + shunt_patience_left(link, link->retire_asked, false);
-	if (now >= by)
-		return true;
-	shunt_task_at(&engine->service->tasks.prove, by);
-	return false;
-}
-
 static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	uint8_t retiring;
 
 	shunt_retire_begin(engine, stream, SHUNT_REASON_FORK);
 	retiring = atomic_load(&stream->handing.retiring);
-	if (retiring == SHUNT_RETIRING)
-		is_deaf(engine, stream->link);
 	if (retiring != SHUNT_RETIRING && retiring != SHUNT_TAKEN && !waits_for_proof(stream))
 		shunt_retire_tell_relative(engine, stream);
 }
@@ -84,24 +66,6 @@ static void hand_over_proven(struct shunt_engine *engine)
 	} while (true);
 }
 
-static bool is_awaited(struct shunt_stream *stream, void *unused)
-{
-	(void)unused;
-	return atomic_load(&stream->handing.fd) >= 0 &&
-	       atomic_load(&stream->handing.retiring) == SHUNT_RETIRING;
-}
-
-/* Strangers that have not answered in time. */
-static void end_deaf(struct shunt_engine *engine)
-{
-	struct shunt_sweep sweep = { .wants = is_awaited };
-	struct shunt_stream *stream;
-
-	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
-		if (is_deaf(engine, stream->link))
-			shunt_patience_is_over(stream->link);
-}
-
 static bool is_lost(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
@@ -127,7 +91,6 @@ void shunt_fork_owner_prove(struct shunt_task *task)
 	shunt_proof_run(task);
 	hand_over_proven(engine);
 	ask_for_lost(engine, task);
-	end_deaf(engine);
 }
 
 static bool is_wanted(const struct shunt_stream *stream)

@@ -98,8 +98,7 @@ void shunt_links_bury(struct shunt_service *service)
 	for (struct shunt_link **p = &service->links; *p;) {
 		struct shunt_link *link = *p;
 
-		if (atomic_load(&link->distrusted) || atomic_load(&link->deaf) ||
-		    shunt_failover_over(link) ||
+		if (atomic_load(&link->distrusted) || shunt_failover_over(link) ||
 		    (atomic_load(&link->failed) && atomic_load(&link->state) == SHUNT_LINK_HELLO))
 			shunt_link_kill(link, link->failure ? link->failure : "its streams have gone over to TCP");
 		else if (atomic_load(&link->failed) && atomic_load(&link->state) == SHUNT_LINK_UP)

@@ -31,10 +31,9 @@
 #include "core/stream/wait.h"
 
 #define PROVING 1000000000ull	/* ns that a nonce that has been asked for may take */
-#define OURS 5000000000ull	/* ns that our own service thread may take to end a link */
+#define PATIENCE 5000000000ull	/* ns that a peer's service thread may take to answer */
 #define READING 200000000ull	/* ns that readers with bytes of the link may take from the first ring on, all together */
 #define ARRIVING 10000000ull	/* ns without progress that bytes on their way over TCP may take */
-#define ALL_ARRIVING 200000000ull	/* ns that they may take with it: a peer could send them one by one */
 
 /* --- the end that wants it --- */
 
@@ -266,9 +265,6 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 		shunt_link_distrust(stream->link, "a RETIRED without a RETIRE");
 		return;
 	}
-	if (stream->link->retire_asked)
-		shunt_patience_spend(stream->link, stream->link->retire_asked, shunt_now(engine));
-	stream->link->retire_asked = 0;
 	shunt_group_poll_fully(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
@@ -321,11 +317,10 @@ static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream 
  */
 void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted)
 {
-	uint64_t now = shunt_now(engine), until = now + ARRIVING, end = now + ALL_ARRIVING;
+	uint64_t until = shunt_now(engine) + ARRIVING;
 	int before = 0, there = 0;
 
-	while (!engine->sys->ioctl(fd, FIONREAD, &there) && there < wanted &&
-	       shunt_now(engine) < until && shunt_now(engine) < end) {
+	while (!engine->sys->ioctl(fd, FIONREAD, &there) && there < wanted && shunt_now(engine) < until) {
 		if (there > before)
 			until = shunt_now(engine) + ARRIVING;
 		before = there;
@@ -365,9 +360,13 @@ static void await_reader(struct shunt_engine *engine, struct shunt_stream *strea
 		sched_yield();
 }
 
-/* 0, or -errno. */
-static int await_answer(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t deadline)
+/* The peer is asked, and answers. 0, or -errno. */
+static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
+	uint64_t deadline = shunt_now(engine) + PATIENCE;
+
+	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
+		return -EBUSY;
 	while (!shunt_retire_complete(engine, stream)) {
 		if (atomic_load(&stream->handing.retiring) == SHUNT_CANNOT_RETIRE)
 			return -EBUSY;
@@ -379,52 +378,8 @@ static int await_answer(struct shunt_engine *engine, struct shunt_stream *stream
 	return is_kept_back(stream) ? -EBUSY : 0;
 }
 
-/* `moment`: for a call that must not wait. Under group.lock the stream keeps its link. */
-static uint64_t patience_left(struct shunt_engine *engine, struct shunt_stream *stream,
-			      uint64_t now, bool moment)
-{
-	uint64_t left = OURS;
-
-	shunt_lock_take(&engine->group.lock);
-	if (stream->link)
-		left = shunt_patience_left(stream->link, now, moment);
-	shunt_lock_leave(&engine->group.lock);
-	return left;
-}
-
-/* `over`: in vain. True: then the link ends. */
-static bool spend_patience(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t begun,
-			   bool over)
-{
-	bool ends = false;
-
-	shunt_lock_take(&engine->group.lock);
-	if (stream->link) {
-		shunt_patience_spend(stream->link, begun, shunt_now(engine));
-		ends = over && shunt_patience_is_over(stream->link);
-	}
-	shunt_lock_leave(&engine->group.lock);
-	return ends;
-}
-
-/* The peer is asked, and answers. 0, or -errno. `moment`: the call must not wait. */
-static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason,
-	       bool moment)
-{
-	uint64_t begun = shunt_now(engine), left = patience_left(engine, stream, begun, moment);
-	int result = -EBUSY;
-	bool in_time = begin_behind_proof(engine, stream, reason,
-					  begun + (left < PROVING ? left : PROVING));
-
-	if (in_time)
-		result = await_answer(engine, stream, begun + left);
-	if (!spend_patience(engine, stream, begun, result == -ETIMEDOUT && !moment))
-		return result;
-	return await_answer(engine, stream, shunt_now(engine) + OURS);
-}
-
 static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-		  enum shunt_reason reason, bool moment)
+		  enum shunt_reason reason)
 {
 	int readable = 0, result;
 
@@ -438,7 +393,7 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 		await_reader(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		readable = shunt_stream_inq(engine, fd, stream);
-	result = ask(engine, stream, reason, moment);
+	result = ask(engine, stream, reason);
 	if (result && !shunt_retire_alone(engine, stream))
 		return result;
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)	/* the peer has refused the link meanwhile; take no other */
@@ -454,27 +409,13 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 	int state = shunt_cancel_off();
 	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
 	uint64_t begun = linked ? shunt_slow_begin(engine) : 0;
-	int result = retire(engine, fd, stream, reason, false);
+	int result = retire(engine, fd, stream, reason);
 
 	if (result == -EBUSY && reason == SHUNT_REASON_PASSED && is_unread_here(&stream->rx))
 		shunt_streams_reset_tcp(engine, fd);	/* its new owner must not take the kernel's end for the stream's */
 	else if (result == -EBUSY && reason == SHUNT_REASON_INHERITED)
 		shunt_retire_failed(engine, stream);
 	shunt_slow_stream(stream, SHUNT_STEP_RETIRE, begun, 0);
-	shunt_cancel_restore(state);
-	return result;
-}
-
-int shunt_stream_retire_moment(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			       enum shunt_reason reason, bool moment)
-{
-	int result, state;
-
-	if (!moment && !shunt_stream_is_nonblocking(stream))
-		return shunt_stream_retire(engine, fd, stream, reason);
-	state = shunt_cancel_off();
-	result = retire(engine, fd, stream, reason, true);
-
 	shunt_cancel_restore(state);
 	return result;
 }
