@@ -40,7 +40,8 @@ static uint32_t least(uint32_t one, uint64_t other)
 struct shunt_most shunt_limits_most(const struct shunt_engine *engine)
 {
 	struct rlimit limit = { 1024, 1024 };
-	uint64_t space = SHUNT_SPACE_OF_STRANGERS / (2 * engine->config.arena_bytes);
+	uint64_t both = 2 * engine->config.arena_bytes; /* 0 before it is configured */
+	uint64_t space = both ? SHUNT_SPACE_OF_STRANGERS / both : UINT64_MAX;
 
 	getrlimit(RLIMIT_NOFILE, &limit);
 	return (struct shunt_most) {

@@ -68,7 +68,9 @@ int main(int argc, char **argv)
 	if (argc < 3 || (strcmp(argv[1], "enosys") && strcmp(argv[1], "eperm") &&
 			 strcmp(argv[1], "passrights") && strcmp(argv[1], "netlink") &&
 			 strcmp(argv[1], "attach")))
-		return fprintf(stderr, "lacking enosys|eperm|passrights|netlink|attach COMMAND...\n"), 2;
+		return fprintf(stderr,
+			       "lacking enosys|eperm|passrights|netlink|attach COMMAND...\n"),
+		       2;
 	how = strcmp(argv[1], "eperm") ? ENOSYS : EPERM;
 	for (int i = 0; i < program.len; i++)
 		if (code[i].code == (BPF_RET | BPF_K) && !code[i].k)

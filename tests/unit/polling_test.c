@@ -750,10 +750,10 @@ static void one_wake_up_is_bounded(void **state)
 	shunt_group_hear(&engine);
 	assert_int_equal(engine.group.completions, 8);
 	make(EVENT);
-	cqs[0].waiting[1] = 1000;
+	cqs[0].waiting[1] = 200;	/* of the 256 that it holds */
 	cqs[0].fired = true;
 	shunt_group_hear(&engine);
-	assert_int_equal(engine.group.completions, 1000);
+	assert_int_equal(engine.group.completions, 200);
 }
 
 int main(void)
