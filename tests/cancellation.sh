@@ -38,6 +38,9 @@ meeting_dir closedir		# service thread
 meeting_dir readdir
 meeting_dir openat		# cancellation is held off, or the service thread
 ask getrandom
+attach close			# service thread, or cancellation is held off
+attach open
+attach read
 leave pthread_join		# cancellation is held off
 channel preadv2			# a descriptor of our own: preload/read.c, write.c
 channel read

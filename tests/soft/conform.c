@@ -18,7 +18,7 @@ static bool is_for_trusted_ends(const char *test)
 {
 	return !strcmp(test, "SD_15_wake_must_be_a_nonblocking_eventfd") ||
 	       !strcmp(test, "SD_15_discarded_memory_reads_as_zero") ||
-	       !strcmp(test, "SD_16_no_eventfd_of_a_stranger");
+	       !strcmp(test, "SD_15_no_eventfd_of_a_stranger");
 }
 
 /* `why`: NULL, or why all of them are for the soft device alone. */

@@ -184,7 +184,7 @@ static struct rig *apart_make(int receives)
 }
 
 /* More wake-ups than a queue has room for: it is emptied meanwhile. */
-static void SD_16_each_arming_is_heard(void **state)
+static void SD_15_each_arming_is_heard(void **state)
 {
 	struct rig *rig = apart_make(8);
 
@@ -205,7 +205,7 @@ static int wake_fd_of(struct rig_end *end)
 }
 
 /* The peer fills what wakes it, and says that whoever writes there is to wait. */
-static void SD_16_no_waker_waits(void **state)
+static void SD_15_no_waker_waits(void **state)
 {
 	struct rig *rig = apart_make(8);
 	int fd = wake_fd_of(&rig->a);
@@ -225,7 +225,7 @@ static void SD_16_no_waker_waits(void **state)
 }
 
 /* Packets that are not of one byte, or have descriptors, stay in the queue; so do those behind them. */
-static void SD_16_what_is_no_kick_is_not_received(void **state)
+static void SD_15_what_is_no_kick_is_not_received(void **state)
 {
 	static const char two[2] = "xx";
 	struct rig *rig = apart_make(8);
@@ -247,7 +247,7 @@ static void SD_16_what_is_no_kick_is_not_received(void **state)
 }
 
 /* Only trusted peers share an eventfd. */
-static void SD_16_no_eventfd_of_a_stranger(void **state)
+static void SD_15_no_eventfd_of_a_stranger(void **state)
 {
 	struct hostile h = hostile_make();
 
@@ -258,7 +258,7 @@ static void SD_16_no_eventfd_of_a_stranger(void **state)
 }
 
 /* A peer keeps the file's lock for as long as it likes, by a write() from memory whose pages do not come. */
-static void SD_16_no_pages_are_given_back(void **state)
+static void SD_15_no_pages_are_given_back(void **state)
 {
 	struct rig *rig = apart_make(0);
 
@@ -504,7 +504,7 @@ RIG_TABLE(hostile, cmocka_unit_test(SD_15_bad_addresses_are_refused),
 	  cmocka_unit_test(SD_15_lies_about_memory_are_refused),
 	  cmocka_unit_test(SD_15_own_decisions_use_private_copies),
 	  cmocka_unit_test(SD_15_discarded_memory_reads_as_zero),
-	  cmocka_unit_test(SD_16_each_arming_is_heard), cmocka_unit_test(SD_16_no_waker_waits),
-	  cmocka_unit_test(SD_16_what_is_no_kick_is_not_received),
-	  cmocka_unit_test(SD_16_no_eventfd_of_a_stranger),
-	  cmocka_unit_test(SD_16_no_pages_are_given_back));
+	  cmocka_unit_test(SD_15_each_arming_is_heard), cmocka_unit_test(SD_15_no_waker_waits),
+	  cmocka_unit_test(SD_15_what_is_no_kick_is_not_received),
+	  cmocka_unit_test(SD_15_no_eventfd_of_a_stranger),
+	  cmocka_unit_test(SD_15_no_pages_are_given_back));
