@@ -92,7 +92,7 @@ static void __attribute__((noreturn)) keep(const int held[2])
 	char byte;
 
 	if (child)
-		_exit(child < 0);
+		_exit(child < 0 ? 1 : 0);
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
 		close(fd);
 	close(held[1]);
