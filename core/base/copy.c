@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each move is an assembler block with a landing: a row that says where to go on if an instruction of the block faults.
- * The kernel has such a table for its own copies (extable). A block names every register that it changes. So the C code
+ * The kernel keeps a table of this kind for its own copies (extable). A block names every register that it changes. So the C code
  * that follows finds its other registers intact, whether the block ran to its end or left by the landing.
  *
  * Other processors than these two have no landings: there a fault is the program's SIGSEGV.

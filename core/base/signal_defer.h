@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A thread inside a call of ours holds locks, counts, descriptors and memory. A signal handler of the program that comes
- * now may use a socket, as signal-safety(7) allows, and would wait for such a lock for ever. Or it leaves by a jump (siglongjmp, a C++ exception, pthread_exit), and nobody would let go of
- * what the call holds. So a handler is put off until the thread is at the end of its call. A wait ends then, or its
- * call begins anew after the handler (-ERESTART), as a system call does.
+ * A thread inside a call of ours holds locks, counts, descriptors and memory. A signal handler of the program may use a
+ * socket then (signal-safety(7)), and would deadlock on a lock of its own thread. Or it leaves by a jump (siglongjmp, a
+ * C++ exception, pthread_exit), and what the call holds is never released. So a handler is put off until the thread is at
+ * the end of its call. A wait ends then, or its call begins anew after the handler (-ERESTART), as a system call does.
  *
  * The kernel puts it off: the signal is queued again, with its siginfo, and blocked on return from the handler.
  * The end of the call unblocks it. The program cannot see it, for nothing of its own runs in between.
@@ -51,7 +51,7 @@ static inline void shunt_signal_defer_leave(void)
 		shunt_signal_defer_catch_up(NULL);
 }
 
-/* The same after a wait with a signal mask of its own. */
+/* Ends a call that has waited with another signal mask, as ppoll() does; handlers that are late run with that mask. */
 static inline void shunt_signal_defer_leave_masked(const sigset_t *mask)
 {
 	uint32_t depth = shunt_signal_defer.depth - 1;

@@ -48,14 +48,11 @@ static void nobody_was_wrong(void)
 	assert_int_equal(atomic_load(&engines[1]->distrusted), 0);
 }
 
-/* shutdown() repeats over TCP what the reader may not get, also behind an UPGRADE of which that has not heard. */
-void an_end_leaves_behind_what_is_not_heard(void **state)
+/* The ring is full behind an UPGRADE of which the reader has not heard. */
+static void fill_behind_upgrade(void)
 {
 	struct shunt_config config = small_config(HYBRID);
-	struct side *side = bed.pair[0].side;
-	char byte;
 
-	(void)state;
 	make_full_pair(&config);
 	stream_want_link(sender, false);
 	put(0, 0, 1, 0);
@@ -63,6 +60,16 @@ void an_end_leaves_behind_what_is_not_heard(void **state)
 	stream_want_link(sender, true);
 	fill();
 	assert_int_equal(stream_switches_unpassed(sender), 1);
+}
+
+/* shutdown() repeats over TCP what the reader may not get, also behind an UPGRADE of which that has not heard. */
+void an_end_leaves_behind_what_is_not_heard(void **state)
+{
+	struct side *side = bed.pair[0].side;
+	char byte;
+
+	(void)state;
+	fill_behind_upgrade();
 	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_WR), 0);
 	assert_false(stream_sends_on_link(sender));
 	while (bed.received[0][0] < bed.sent[0][0]) {
@@ -82,17 +89,11 @@ void an_end_leaves_behind_what_is_not_heard(void **state)
  */
 void an_end_that_cannot_leave_keeps_its_bytes(void **state)
 {
-	struct shunt_config config = small_config(HYBRID);
 	struct side *side = bed.pair[0].side;
 	char byte;
 
 	(void)state;
-	make_full_pair(&config);
-	stream_want_link(sender, false);
-	put(0, 0, 1, 0);
-	all_arrived();
-	stream_want_link(sender, true);
-	fill();
+	fill_behind_upgrade();
 	lose_patience();
 	fill();
 	assert_true(stream_waits_for_room(sender));

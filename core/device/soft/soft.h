@@ -114,7 +114,7 @@ int soft_channel_event_fd(struct ibv_comp_channel *channel);
  * soft_qp_export(); again: nothing. The channel's descriptor may be another afterwards. 0 or -errno.
  */
 int soft_pd_set_apart(struct ibv_pd *pd, struct ibv_comp_channel *channel);
-/* The descriptors that soft_qp_export() has given of such a domain have been sent. */
+/* The peer has been sent the descriptors that soft_qp_export() gave for a domain that is set apart. */
 void soft_pd_told(struct ibv_pd *pd);
 
 /*
