@@ -28,6 +28,12 @@ tests_bench_short_SOURCES = tests/bench/short.c tests/plain.h
 tests_bench_short_CFLAGS = $(plain_cflags)
 tests_bench_short_LDFLAGS =
 
+# What a call costs in instructions: bench/instructions.sh counts them.
+check_PROGRAMS += tests/bench/instructions
+tests_bench_instructions_SOURCES = tests/bench/instructions.c tests/calls/carried.c tests/calls/carried.h tests/plain.h
+tests_bench_instructions_CFLAGS = $(plain_cflags)
+tests_bench_instructions_LDFLAGS =
+
 # How fast connections are claimed, and how long one waits for it.
 check_PROGRAMS += tests/bench/claims
 tests_bench_claims_SOURCES = tests/bench/claims.c tests/calls/carried.c tests/calls/carried.h tests/plain.h
@@ -113,7 +119,7 @@ tests_bench_model_iops_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 tests_bench_model_iops_LDADD = libshuntcore.a -lpthread
 
 EXTRA_DIST += tests/bench/claims.sh tests/bench/copy.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/qos_beside.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
-	tests/bench/path.sh tests/bench/footprint.sh tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh tests/bench/threads.sh tests/bench/lines.sh tests/bench/lines.py
+	tests/bench/path.sh tests/bench/footprint.sh tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh tests/bench/instructions.sh tests/bench/threads.sh tests/bench/lines.sh tests/bench/lines.py
 
 # One script for each figure or table of the papers; docs/EXPERIMENTS.md has what came out.
 EXTRA_DIST += tests/bench/paper/common.sh tests/bench/paper/all.sh tests/bench/paper/rb_e1.sh \
