@@ -40,7 +40,9 @@ static inline ssize_t shunt_transfer_receive(int fd, struct shunt_stream *stream
 {
 	ssize_t got = shunt_inside(shunt_stream_recv(shunt_process.engine, fd, stream, iov, count, flags));
 
-	return likely(got != -ERESTART) ? got : shunt_transfer_again(true, fd, iov, count, flags);
+	if (likely(got >= 0 || got != -ERESTART))
+		return got;
+	return shunt_transfer_again(true, fd, iov, count, flags);
 }
 
 static inline ssize_t shunt_transfer_transmit(int fd, struct shunt_stream *stream, const struct iovec *iov, int count,
@@ -48,7 +50,9 @@ static inline ssize_t shunt_transfer_transmit(int fd, struct shunt_stream *strea
 {
 	ssize_t sent = shunt_inside(shunt_stream_send(shunt_process.engine, fd, stream, iov, count, flags));
 
-	return likely(sent != -ERESTART) ? sent : shunt_transfer_again(false, fd, iov, count, flags);
+	if (likely(sent >= 0 || sent != -ERESTART))
+		return sent;
+	return shunt_transfer_again(false, fd, iov, count, flags);
 }
 
 /* The buffer has no room at all. Waits and fails as any other, and then returns 0, or EFAULT for a bad pointer. */
@@ -58,7 +62,9 @@ ssize_t shunt_transfer_sigpipe(void);
 
 static inline ssize_t shunt_transfer_broken(ssize_t sent, int flags)
 {
-	return unlikely(sent == -EPIPE && !(flags & MSG_NOSIGNAL)) ? shunt_transfer_sigpipe() : sent;
+	if (likely(sent >= 0 || sent != -EPIPE || flags & MSG_NOSIGNAL))
+		return sent;
+	return shunt_transfer_sigpipe();
 }
 
 static inline bool shunt_send_serves(int fd, struct shunt_stream *stream, int *flags)

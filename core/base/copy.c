@@ -151,7 +151,7 @@ bool shunt_copy_lands(void *context)
 }
 
 /* No more than a line. */
-static inline bool few(char *to, const char *from, size_t bytes)
+static inline __attribute__((always_inline)) bool few(char *to, const char *from, size_t bytes)
 {
 	char *last = to + bytes;
 	const char *end = from + bytes;
@@ -171,14 +171,12 @@ static inline bool few(char *to, const char *from, size_t bytes)
 	return true;
 }
 
-/* The first line and the last may overlap others; those between are whole lines of `to`. */
+/* More than a line. The first line and the last may overlap others; those between are whole lines of `to`. */
 static inline __attribute__((always_inline)) bool lines(char *to, const char *from, size_t bytes,
 							bool (*move)(char *to, const char *from))
 {
 	size_t at = LINE - ((uintptr_t)to & (LINE - 1));
 
-	if (bytes <= LINE)
-		return few(to, from, bytes);
 	if (!line(to, from))
 		return false;
 	for (; bytes - at > LINE; at += LINE)
@@ -190,6 +188,8 @@ static inline __attribute__((always_inline)) bool lines(char *to, const char *fr
 bool shunt_copy_plain(void *to, const void *from, size_t bytes)
 {
 	shunt_poison_look(to, from, bytes);
+	if (bytes <= LINE)
+		return few(to, from, bytes);
 	return lines(to, from, bytes, line);
 }
 
@@ -202,7 +202,7 @@ bool shunt_copy_past(void *to, const void *from, size_t bytes)
 	bool whole;
 
 	shunt_poison_look(to, from, bytes);
-	whole = lines(to, from, bytes, line_past);
+	whole = bytes <= LINE ? few(to, from, bytes) : lines(to, from, bytes, line_past);
 	settle_past();
 	return whole;
 }

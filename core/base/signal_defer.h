@@ -12,13 +12,14 @@
 #define SHUNT_CORE_BASE_SIGNAL_DEFER_H
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 enum { SHUNT_SIGNAL_BREAKS = 1, SHUNT_SIGNAL_RESTARTS = 2 };
 
 struct shunt_signal_defer {
-	volatile uint32_t depth;	/* calls of ours that this thread is in, locks that it holds or is about to take */
+	uint32_t depth;			/* calls of ours that this thread is in, locks that it holds or is about to take */
 	volatile uint32_t late;		/* SHUNT_SIGNAL_*: kinds of the handlers that have been put off */
 	volatile bool waits;		/* in a system call that waits: no signal is the thread's own */
 	uint64_t blocked;		/* their signals, as the kernel's mask has them: bit 0 is signal 1 */
@@ -37,27 +38,36 @@ void shunt_signal_defer_catch_up(const sigset_t *mask);
 /* The thread leaves its call without returning from it: it is cancelled, or the child of a fork in it. */
 void shunt_signal_defer_end(void);
 
+/*
+ * Only the thread itself and its handlers look at the depth. So barriers of the compiler are enough, and a change is one
+ * instruction of the processor. A leave reads `late` after it, when handlers run at once again.
+ */
 static inline void shunt_signal_defer_enter(void)
 {
-	shunt_signal_defer.depth = shunt_signal_defer.depth + 1;
+	shunt_signal_defer.depth++;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+/* True: the thread is outside again, and handlers are late. */
+static inline bool shunt_signal_defer_step_out(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	if (--shunt_signal_defer.depth)
+		return false;
+	atomic_signal_fence(memory_order_seq_cst);
+	return __builtin_expect(shunt_signal_defer.late, 0);
 }
 
 static inline void shunt_signal_defer_leave(void)
 {
-	uint32_t depth = shunt_signal_defer.depth - 1;
-
-	shunt_signal_defer.depth = depth;
-	if (__builtin_expect(!depth && shunt_signal_defer.late, 0))
+	if (shunt_signal_defer_step_out())
 		shunt_signal_defer_catch_up(NULL);
 }
 
 /* Ends a call that has waited with another signal mask, as ppoll() does; handlers that are late run with that mask. */
 static inline void shunt_signal_defer_leave_masked(const sigset_t *mask)
 {
-	uint32_t depth = shunt_signal_defer.depth - 1;
-
-	shunt_signal_defer.depth = depth;
-	if (__builtin_expect(!depth && shunt_signal_defer.late, 0))
+	if (shunt_signal_defer_step_out())
 		shunt_signal_defer_catch_up(mask);
 }
 

@@ -27,7 +27,18 @@ static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, 
 		end = next;
 	bytes = end - head < to->left ? end - head : to->left;
 	first = bytes < rx->ring.bytes - at ? bytes : rx->ring.bytes - at;
+	if (!bytes)
+		return 0;
 	if (discard) {
+		shunt_iov_advance(to, bytes);
+		return bytes;
+	}
+	/* Nearly always one piece and one buffer. */
+	if (__builtin_expect(bytes == first && to->iov->iov_len - to->skip >= bytes, 1)) {
+		to->bad = !shunt_copy((char *)to->iov->iov_base + to->skip, rx->ring.at + at, bytes,
+				      copy);
+		if (__builtin_expect(to->bad, 0))
+			return 0;
 		shunt_iov_advance(to, bytes);
 		return bytes;
 	}

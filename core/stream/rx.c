@@ -397,7 +397,8 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 		return -ENOMEM;
 	shunt_thread_begin();
 	shunt_lock_take(&stream->rx.lock);
-	if (__builtin_expect(!shunt_stream_is(engine, fd, stream) || shunt_stream_is_plain(stream), 0)) {
+	if (__builtin_expect(
+		    !shunt_stream_is(engine, fd, stream) || shunt_stream_is_kernels(stream), 0)) {
 		shunt_lock_leave(&stream->rx.lock);
 		return kernel_receive(engine, fd, iov, iovcnt, flags);
 	}

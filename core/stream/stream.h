@@ -487,6 +487,15 @@ static inline bool shunt_tx_fin_is_due(const struct shunt_tx *tx)
 	return atomic_load(&tx->fin_later.fd) != SHUNT_FIN_NOT_DUE;
 }
 
+/* TCP's alone: it is on no link, and on no way to one that a call must look at. */
+static inline bool shunt_stream_is_kernels(const struct shunt_stream *stream)
+{
+	uint8_t state = atomic_load_explicit(&((struct shunt_stream *)stream)->state,
+					     memory_order_relaxed);
+
+	return state == SHUNT_PLAIN || state == SHUNT_FRESH;
+}
+
 /* The peer has closed it. */
 static inline bool shunt_stream_is_released(const struct shunt_stream *stream)
 {

@@ -347,10 +347,7 @@ struct shunt_stream *shunt_streams_next(struct shunt_engine *engine, struct shun
 
 bool shunt_stream_is_plain(const struct shunt_stream *stream)
 {
-	uint8_t state = atomic_load_explicit(&((struct shunt_stream *)stream)->state,
-					     memory_order_relaxed);
-
-	return state == SHUNT_PLAIN || state == SHUNT_FRESH;
+	return shunt_stream_is_kernels(stream);
 }
 
 bool shunt_stream_is_linked(const struct shunt_stream *stream)

@@ -186,6 +186,24 @@ int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream
 	return result;
 }
 
+static struct shunt_watch *watch_make(struct shunt_epset *set)
+{
+	struct shunt_watch *watch = set->spare;
+
+	set->spare = NULL;
+	return watch ? watch : malloc(sizeof(*watch));
+}
+
+static void watch_free(struct shunt_watch *watch)
+{
+	struct shunt_epset *set = watch->set;
+
+	if (set->spare)
+		free(watch);
+	else
+		set->spare = watch;
+}
+
 void shunt_epset_unwatch(struct shunt_watch *watch)
 {
 	struct shunt_watch **p = &watch->stream->watches;
@@ -194,7 +212,7 @@ void shunt_epset_unwatch(struct shunt_watch *watch)
 		p = &(*p)->next_of_stream;
 	*p = watch->next_of_stream;
 	shunt_watch_unlist(watch);
-	free(watch);
+	watch_free(watch);
 }
 
 static int watch_add(struct shunt_engine *engine, struct shunt_epset *set,
@@ -207,14 +225,14 @@ static int watch_add(struct shunt_engine *engine, struct shunt_epset *set,
 		return -EINVAL;
 	if (watch_find(stream, set, fd))
 		return -EEXIST;
-	watch = calloc(1, sizeof(*watch));
+	watch = watch_make(set);
 	if (!watch)
 		return -ENOMEM;
 	*watch = (struct shunt_watch) { .set = set, .stream = stream, .fd = fd,
 					.events = event->events, .data = event->data.u64 };
 	result = kernel_add(engine, watch, home_for(watch));
 	if (result) {
-		free(watch);
+		watch_free(watch);
 		return result;
 	}
 	watch->next_of_stream = stream->watches;

@@ -37,6 +37,7 @@ struct shunt_epset {
 	_Atomic uint32_t plain;		/* and of them those that fell asleep while it was the kernel's alone */
 	uint32_t ready;		/* entries of the list */
 	struct shunt_watch *first, *last;
+	struct shunt_watch *spare;	/* memory of one that was removed: programs remove one and add the next */
 	struct shunt_epset *next_free;	/* streams_lock */
 	uint32_t generation;	/* how often its memory has been a set */
 	_Atomic uint32_t holds;		/* threads that wait in it, and one while it has a number; 0: free */

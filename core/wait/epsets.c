@@ -74,6 +74,8 @@ void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&group->lock);
 	shunt_streams_each(engine, forget_set, set);
+	free(set->spare);
+	set->spare = NULL;
 	if (group->channel_set == set)
 		group->channel_set = NULL;
 	shunt_nested_end(engine, set);

@@ -68,8 +68,8 @@ bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set)
 }
 
 /* Events or -errno. Without time it is no cancellation point (core/base/sys.h). */
-static int kernel_call(const struct shunt_sys *sys, int fd, struct epoll_event *events, int max,
-		       const struct timespec *timeout, const sigset_t *mask)
+static inline int kernel_call(const struct shunt_sys *sys, int fd, struct epoll_event *events,
+			      int max, const struct timespec *timeout, const sigset_t *mask)
 {
 	bool now = timeout && !timeout->tv_sec && !timeout->tv_nsec;
 	int n = now ? sys->epoll_pwait(fd, events, max, 0, mask) : sys->epoll_pwait2(fd, events, max, timeout, mask);

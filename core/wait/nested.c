@@ -65,10 +65,12 @@ static void pass_on(struct shunt_engine *engine, struct shunt_epset *set, bool w
 
 void shunt_nested_count(struct shunt_engine *engine, struct shunt_epset *set, int by)
 {
-	bool was = shunt_epset_is_concerned(set);
+	uint32_t before = atomic_load(&set->linked), now = before + (uint32_t)by;
 
-	atomic_fetch_add(&set->linked, (uint32_t)by);
-	pass_on(engine, set, was);
+	atomic_store_explicit(&set->linked, now,
+			      before && now ? memory_order_relaxed : memory_order_seq_cst);
+	if (!before != !now)
+		pass_on(engine, set, before || atomic_load(&set->below));
 }
 
 /* The outer set asks for other events of the inner one. */

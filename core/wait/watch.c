@@ -130,7 +130,7 @@ void shunt_watch_comes_to_kernel(struct shunt_engine *engine, struct shunt_watch
 	watch->could_send = engine->sys->ppoll(&fd, 1, &none, NULL) > 0 && fd.revents & POLLOUT;
 }
 
-static void touch(struct shunt_engine *engine, struct shunt_watch *watch, bool wakes)
+static inline void touch(struct shunt_engine *engine, struct shunt_watch *watch, bool wakes)
 {
 	watch->fresh = true;
 	if (!watch->listed)
@@ -139,7 +139,8 @@ static void touch(struct shunt_engine *engine, struct shunt_watch *watch, bool w
 	if (wakes && watch->set->sleeping && watch->set != engine->group.looker)
 		shunt_companion_kick(engine, watch->set);
 	watch->set->news = true;
-	if (shunt_nested_is_awaited(watch->set) && watch_ready(engine, watch))
+	if (__builtin_expect(watch->set->outers || watch->set->pollers, 0) &&
+	    shunt_nested_is_awaited(watch->set) && watch_ready(engine, watch))
 		shunt_nested_tell(engine, watch->set);
 }
 
@@ -171,8 +172,11 @@ bool shunt_watch_touch_exclusive(struct shunt_engine *engine, struct shunt_watch
 
 void shunt_watch_begin(struct shunt_engine *engine, struct shunt_watch *watch)
 {
+	const struct shunt_epset *set = watch->set;
+
 	shunt_watch_suspect(watch);
-	if (watch_ready(engine, watch))
+	/* A thread that comes to the set looks at what is listed. One that sleeps must not be woken for nothing. */
+	if ((!set->sleeping && !set->outers && !set->pollers) || watch_ready(engine, watch))
 		shunt_watch_touch(engine, watch);
 	else
 		watch->kernel_ready = 0;

@@ -105,8 +105,8 @@ int main(int argc, char **argv)
 	}
 	for (int i = 0; i < 1000 && before != after; i++) {	/* until TCP carries nothing of a turn */
 		before = carried(near);
-		if (send(near, bytes, 1, 0) != 1 || recv(far, bytes, 1, 0) != 1 || send(far, bytes, 1, 0) != 1 ||
-		    recv(near, bytes, 1, 0) != 1)
+		if (send(near, bytes, 1, 0) != 1 || recv(far, bytes, 1, 0) != 1 ||
+		    send(far, bytes, 1, 0) != 1 || recv(near, bytes, 1, 0) != 1)
 			die("first turns");
 		after = carried(near);
 		usleep(1000);
