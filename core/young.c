@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/service.h"
 #include "core/young.h"
 #include <errno.h>
 #include <stdlib.h>

@@ -107,6 +107,30 @@ object core/stream turn9 "" shunt_turn9
 look 1
 has "$out" '^exception without a case: cycle stream 9 '
 
+# Includes leave no symbols: those of headers and of sources are counted apart.
+source=$work/source
+mkdir -p "$source/core/base" "$source/core/stream"
+includes() { # STATUS
+	expect "$1" "$rooms" --includes --source "$source" --table "$table" --exceptions "$exceptions" "$build"
+}
+echo 'base/lock.c -> stream/more.c: planted' >"$exceptions"
+printf '#include "core/base/lock.h"\n#include <stdio.h>\n' >"$source/core/stream/more.c"
+includes 0
+has "$out" '; includes that climb: 0 in headers, 0 in sources$'
+echo '#include "core/stream/more.h"' >"$source/core/base/lock.h"
+echo '# include "core/engine.h"' >"$source/core/base/lock.c"
+echo 'includes sources 1: planted' >>"$exceptions"
+includes 1
+has "$out" '^base/lock\.h includes core/stream/more\.h \(base -> stream\)$'
+has "$out" '^1 includes of headers climb, 0 may$'
+has "$out" '; includes that climb: 1 in headers, 1 in sources$'
+echo 'includes headers 1: planted' >>"$exceptions"
+includes 0
+look 0
+: >"$source/core/base/lock.c"
+includes 1
+has "$out" '^exception without a case: includes sources 1 \(there are 0\)$'
+
 expect 1 "$rooms" --table "$table" --exceptions /dev/null --json "$build"
 has "$out" '"caller": "base/lock"'
 expect 2 "$rooms" --wrong

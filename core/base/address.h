@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <string.h>
-#include "core/engine.h"
+#include "core/base/sys.h"
 
 #define SHUNT_ADDRESS_V4 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff	/* what comes before the 4 bytes of IPv4 */
 
@@ -37,13 +37,13 @@ void shunt_address_text(const uint8_t address[16], uint16_t port, char text[SHUN
 int shunt_address_of(const struct sockaddr_storage *address, uint8_t out[16], uint16_t *port);
 
 /* A listener of IPv6 that takes no connections of IPv4. */
-static inline bool shunt_address_only_v6(struct shunt_engine *engine, int fd, sa_family_t family)
+static inline bool shunt_address_only_v6(const struct shunt_sys *sys, int fd, sa_family_t family)
 {
 	int only = 0;
 	socklen_t length = sizeof(only);
 
 	if (family == AF_INET6)
-		engine->sys->getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &length);
+		sys->getsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &only, &length);
 	return only;
 }
 

@@ -8,9 +8,14 @@
 
 #include <stdbool.h>
 #include "core/base/reason.h"
-#include "core/engine.h"
 #include "core/loop/loop.h"
+#include "shunt/wire.h"
 
+struct shunt_engine;
+struct shunt_link;
+struct shunt_name;
+struct shunt_stream;
+struct shunt_task;
 struct shunt_message;
 struct shunt_service;
 

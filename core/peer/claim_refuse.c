@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/engine.h"
 #include "core/peer/claim_refuse.h"
 #include "core/peer/attach.h"
 #include "core/peer/claim_state.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/engine.h"
 #include "core/peer/claim_state.h"
 #include <string.h>
 #include <sys/epoll.h>

@@ -10,8 +10,13 @@
 
 #include <stdbool.h>
 #include "core/base/reason.h"
-#include "core/engine.h"
+#include "core/peer/reconnect.h"
+#include "core/stream/stream.h"
 
+struct shunt_engine;
+struct shunt_link;
+struct shunt_stream;
+struct shunt_tuple;
 struct shunt_service;
 
 struct shunt_refused {		/* an address that is not asked again for a while */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/engine.h"
 #include "core/peer/directory_owner.h"
 #include <errno.h>
 #include <string.h>

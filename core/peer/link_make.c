@@ -18,6 +18,7 @@
 #include "core/qos/qos.h"
 #include "core/recovery/idle.h"
 #include "core/recovery/keepalive.h"
+#include "core/service.h"
 #include "core/stream/nonce.h"
 
 static int make_memory(struct shunt_link *link)

@@ -18,6 +18,7 @@
 #include "core/peer/links.h"
 #include "core/peer/listener_message.h"
 #include "core/peer/remote_words.h"
+#include "core/service.h"
 #include "core/stream/tuple.h"
 
 #define WANTED_NS 10000000000ull	/* that messages are wanted after a claim for what we did not have */

@@ -4,7 +4,14 @@
 #define SHUNT_CORE_PEER_LISTENER_OWNER_H
 
 #include "core/peer/invite.h"
-#include "core/service.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+struct shunt_service;
+struct shunt_source;
+struct shunt_task;
+struct shunt_tuple;
+struct shunt_worker;
 
 /* A process has come where co-listeners come in: see loop.h. */
 void shunt_listener_owner_welcome(struct shunt_source *source, uint32_t events);

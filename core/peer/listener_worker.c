@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
+#include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/loop/porter.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/engine.h"
 #include "core/peer/remote.h"
 #include "core/device/device_verbs.h"
 #include "core/device/iwarp.h"
@@ -166,7 +167,7 @@ static bool address_of_listener(struct shunt_engine *engine, const struct shunt_
 
 	if (fd < 0 || engine->sys->getsockname(fd, &address->any, &length))
 		return false;
-	*only_v6 = shunt_address_only_v6(engine, fd, address->any.sa_family);
+	*only_v6 = shunt_address_only_v6(engine->sys, fd, address->any.sa_family);
 	return true;
 }
 

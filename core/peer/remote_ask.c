@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/engine.h"
 #include "core/peer/remote_ask.h"
 #include "core/peer/remote.h"
 #include <errno.h>
@@ -248,6 +249,11 @@ static struct inquiry *inquiry_ask(struct shunt_remote *remote, const struct shu
 	inquiry->next = remote->inquiries;
 	remote->inquiries = inquiry;
 	return inquiry;
+}
+
+uint64_t shunt_remote_ms(struct shunt_engine *engine)
+{
+	return shunt_now(engine) / 1000000;
 }
 
 bool shunt_remote_ask(struct shunt_remote *remote, struct shunt_stream *stream)

@@ -6,13 +6,18 @@
 #ifndef SHUNT_CORE_PEER_REMOTE_ASK_H
 #define SHUNT_CORE_PEER_REMOTE_ASK_H
 
+#include "core/base/reason.h"
 #include "core/device/cm/cm.h"
-#include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/fd/loading.h"
+#include "core/loop/loop.h"
 #include "core/peer/directory.h"
 #include "core/peer/remote.h"
 #include "core/peer/remote_listener.h"
+
+struct shunt_engine;
+struct shunt_service;
+struct shunt_stream;
 
 struct inquiry;
 
@@ -31,10 +36,7 @@ struct shunt_remote {
 	struct inquiry *inquiries;
 };
 
-static inline uint64_t shunt_remote_ms(struct shunt_engine *engine)
-{
-	return shunt_now(engine) / 1000000;
-}
+uint64_t shunt_remote_ms(struct shunt_engine *engine);
 
 /* Around calls of the connection manager's library: descriptors that it makes are ours, and no fork is under way. */
 static inline void shunt_remote_enter(struct shunt_engine *engine)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "core/base/address.h"
 #include "core/base/identity.h"
+#include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
 #include "core/loop/deaf.h"
@@ -173,7 +174,7 @@ int shunt_rendezvous_of(struct shunt_engine *engine, int fd, struct shunt_name *
 	if (result)
 		return result;
 	any = !memcmp(ip + 12, zero, 4) && (shunt_address_is_v4(ip) || !memcmp(ip, zero, 12));
-	wildcard_name(ip, port, any, shunt_address_only_v6(engine, fd, bound.ss_family), name);
+	wildcard_name(ip, port, any, shunt_address_only_v6(engine->sys, fd, bound.ss_family), name);
 	return 0;
 }
 

@@ -7,9 +7,13 @@
 #define SHUNT_CORE_PEER_RENDEZVOUS_H
 
 #include <string.h>
-#include "core/engine.h"
 #include "core/loop/loop.h"
+#include "core/peer/reconnect.h"
 #include "core/peer/user_dir.h"
+
+struct shunt_engine;
+struct shunt_stream;
+struct shunt_tuple;
 
 struct cm_listener;
 struct shunt_crowd;

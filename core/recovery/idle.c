@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/recovery/idle.h"
 #include "core/link/seats.h"
+#include "core/service.h"
 
 #define SOON 1000000000ull	/* ns between two looks, if something has moved at the last one */
 #define SELDOM 32000000000ull	/* at most */

@@ -8,7 +8,13 @@
 #ifndef SHUNT_CORE_RECOVERY_IDLE_H
 #define SHUNT_CORE_RECOVERY_IDLE_H
 
-#include "core/service.h"
+#include <stdint.h>
+
+struct shunt_link;
+struct shunt_service;
+struct shunt_stream;
+struct shunt_task;
+
 
 /* A link is up: there is something to look at. */
 void shunt_idle_begin(struct shunt_service *service);

@@ -7,6 +7,7 @@
  */
 #include "core/recovery/keepalive.h"
 #include "core/lane/wr.h"
+#include "core/service.h"
 
 #define LANES 64		/* looked at in one go */
 #define BREATH 10000000ull	/* ns between two goes of one look */

@@ -10,7 +10,11 @@
 #ifndef SHUNT_CORE_RECOVERY_KEEPALIVE_H
 #define SHUNT_CORE_RECOVERY_KEEPALIVE_H
 
-#include "core/service.h"
+#include "core/lane/lane.h"
+
+struct shunt_link;
+struct shunt_service;
+
 
 struct shunt_task;
 

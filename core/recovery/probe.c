@@ -5,6 +5,7 @@
 #include "core/base/json.h"
 #include "core/lane/wr.h"
 #include "core/recovery/keepalive.h"
+#include "core/service.h"
 
 #define MOST 64 /* links that one command asks; the others are not in the answer */
 

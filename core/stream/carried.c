@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #define SHUNT_ITSELF
+#include "core/engine.h"
 #include "core/stream/carried.h"
 #include <errno.h>
 #include <linux/sockios.h>

@@ -7,7 +7,9 @@
 #ifndef SHUNT_CORE_STREAM_CARRIED_H
 #define SHUNT_CORE_STREAM_CARRIED_H
 
-#include "core/engine.h"
+struct shunt_bytes;
+struct shunt_stream;
+
 
 /*
  * Adds to what was counted of the stream, in each direction, what the kernel has carried since: bytes that the program

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/engine.h"
 #include "core/stream/decision.h"
 #include <arpa/inet.h>
 #include <errno.h>

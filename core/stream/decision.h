@@ -7,7 +7,11 @@
 #define SHUNT_CORE_STREAM_DECISION_H
 
 #include "core/base/reason.h"
-#include "core/engine.h"
+#include "core/base/log.h"
+
+struct shunt_link;
+struct shunt_stream;
+struct shunt_tuple;
 
 /* Its link carries it from now on. Any lock may be held, as below. */
 void shunt_decision_linked(struct shunt_stream *stream);

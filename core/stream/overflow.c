@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/service.h"
 #include "core/stream/credit.h"
 #include "core/stream/kernel_tcp.h"
 #include "core/stream/overflow.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/service.h"
 #include "core/stream/tcp_backlog.h"
 #include "core/fd/own_fds.h"
 #include <errno.h>

@@ -10,7 +10,6 @@
 #ifndef SHUNT_CORE_STREAM_TCP_BACKLOG_H
 #define SHUNT_CORE_STREAM_TCP_BACKLOG_H
 
-#include "core/service.h"
 #include "core/stream/stream.h"
 
 /* tx.backlog.bytes will be written, even if the program closes the stream. */

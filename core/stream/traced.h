@@ -9,9 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
-#include "core/engine.h"
 #include "core/trace/followed.h"
 #include "core/trace/pending.h"
+#include "core/stream/stream.h"
 
 
 /*

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/engine.h"
+#include "core/service.h"
 #include "core/stream/unclaimed.h"
 #include "core/peer/rendezvous.h"
 

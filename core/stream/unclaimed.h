@@ -10,7 +10,14 @@
 #ifndef SHUNT_CORE_STREAM_UNCLAIMED_H
 #define SHUNT_CORE_STREAM_UNCLAIMED_H
 
-#include "core/service.h"
+#include <stdbool.h>
+#include <stdint.h>
+#include "core/base/reason.h"
+#include "core/stream/streams.h"
+
+struct shunt_engine;
+struct shunt_stream;
+
 
 struct shunt_unclaimed_look {	/* begins with `now`, and next as SHUNT_NEVER */
 	uint64_t now, next;	/* next: when the first of the others is due */

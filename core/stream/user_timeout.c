@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/service.h"
 #include "core/stream/user_timeout.h"
 #include "core/engine.h"
 

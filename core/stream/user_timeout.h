@@ -13,7 +13,9 @@
 #ifndef SHUNT_CORE_STREAM_USER_TIMEOUT_H
 #define SHUNT_CORE_STREAM_USER_TIMEOUT_H
 
-#include "core/service.h"
+#include <stdint.h>
+#include "core/stream/stream.h"
+
 
 #define SHUNT_USER_TIMEOUT_UNKNOWN UINT32_MAX
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 #include "core/base/address.h"
 #include "core/base/log_line.h"
+#include "shunt/wire.h"
 
 static char line[SHUNT_LOG_LINE_MAX + 1];
 
