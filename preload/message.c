@@ -165,10 +165,22 @@ static bool begins_anew(int result)
 	return unlikely(result < 0 && errno == ERESTART);
 }
 
-static SHUNT_INLINE int send_messages(int fd, struct mmsghdr *messages, unsigned int count, int flags)
+/*
+ * Some messages were moved, and the stream became the kernel's before the next: that goes on with the rest, when nothing of
+ * ours is held. A handler that has come ends the call.
+ */
+static bool goes_on(int fd, unsigned int done, unsigned int count)
+{
+	return unlikely(done && done < count && (errno == ENOLINK || errno == ERESTART)) &&
+	       !shunt_signal_defer.late && !shunt_linked(&fd);
+}
+
+/* *rest: goes_on(). */
+static SHUNT_INLINE int send_messages(int fd, struct mmsghdr *messages, unsigned int count,
+				      int flags, bool *rest)
 {
 	unsigned int done;
-	ssize_t sent;
+	ssize_t sent = 0;
 	int saved = errno;
 
 	for (done = 0; done < count && done < SHUNT_PIECES_MAX; done++) {
@@ -181,24 +193,38 @@ static SHUNT_INLINE int send_messages(int fd, struct mmsghdr *messages, unsigned
 	shunt_cancel_moved(false);
 	if (done < count && !done)
 		return -1;
+	*rest = sent < 0 && goes_on(fd, done, count);
 	errno = saved;
 	return (int)done;
 }
 
+static int send_rest(int fd, struct mmsghdr *messages, unsigned int count, int flags, int done)
+{
+	int saved = errno, more;
+
+	pass_rights(messages + done, count - (unsigned int)done);
+	more = real(sendmmsg)(fd, messages + done, count - (unsigned int)done, flags);
+	errno = saved;
+	return more > 0 ? done + more : done;
+}
+
 int sendmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags)
 {
+	bool rest = false;
 	int sent;
 
 	if (unlikely(flags & MSG_FASTOPEN))	/* the first may be a connect(), which waits */
-		return send_messages(fd, messages, count, flags);
+		return send_messages(fd, messages, count, flags, &rest);
 	do {
 		if (!shunt_linked(&fd)) {
 			pass_rights(messages, count);
 			return real(sendmmsg)(fd, messages, count, flags);
 		}
 		shunt_cancellation_point();
-		sent = shunt_inside(send_messages(fd, messages, count, flags));
+		sent = shunt_inside(send_messages(fd, messages, count, flags, &rest));
 	} while (begins_anew(sent));
+	if (unlikely(rest))
+		return send_rest(fd, messages, count, flags, sent);
 	return is_kernels(sent) ? real(sendmmsg)(fd, messages, count, flags) : sent;
 }
 
@@ -226,10 +252,11 @@ static bool count_down(const struct timespec *end, struct timespec *timeout)
 
 /*
  * As the kernel: the timeout is looked at only after each message, and an error after the first
- * message is kept for the next call.
+ * message is kept for the next call. *rest: goes_on().
  */
-static SHUNT_INLINE int recv_messages(int fd, struct mmsghdr *messages, unsigned int count, int flags,
-			 struct timespec *timeout, const struct timespec *end)
+static SHUNT_INLINE int recv_messages(int fd, struct mmsghdr *messages, unsigned int count,
+				      int flags, struct timespec *timeout,
+				      const struct timespec *end, bool *rest)
 {
 	unsigned int done;
 	int saved = errno;
@@ -252,8 +279,21 @@ static SHUNT_INLINE int recv_messages(int fd, struct mmsghdr *messages, unsigned
 	if (done < count && got < 0 && errno != EAGAIN && errno != ERESTART && errno != ENOLINK &&
 	    !(errno == EINTR && shunt_cancel_pending()) && shunt_linked(&fd))
 		shunt_stream_keep_error(shunt_linked(&fd), errno);
+	*rest = got < 0 && goes_on(fd, done, count);
 	errno = saved;
 	return (int)done;
+}
+
+static int recv_rest(int fd, struct mmsghdr *messages, unsigned int count, int flags,
+		     struct timespec *timeout, int done)
+{
+	int saved = errno, more;
+
+	if (flags & MSG_WAITFORONE)
+		flags |= MSG_DONTWAIT;
+	more = real(recvmmsg)(fd, messages + done, count - (unsigned int)done, flags, timeout);
+	errno = saved;
+	return more > 0 ? done + more : done;
 }
 
 /* An error that waits comes before any message. */
@@ -270,6 +310,7 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
 	struct timespec end;
+	bool rest = false;
 	int got;
 
 	if (!stream)
@@ -292,8 +333,10 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 		got = shunt_inside(error_first(stream));
 		if (got)
 			return shunt_fail(got);
-		got = shunt_inside(recv_messages(fd, messages, count, flags, timeout, &end));
+		got = shunt_inside(recv_messages(fd, messages, count, flags, timeout, &end, &rest));
 		stream = begins_anew(got) ? shunt_linked(&fd) : NULL;
 	} while (stream);
+	if (unlikely(rest))
+		return recv_rest(fd, messages, count, flags, timeout, got);
 	return begins_anew(got) || is_kernels(got) ? real(recvmmsg)(fd, messages, count, flags, timeout) : got;
 }

@@ -24,9 +24,12 @@ static ssize_t file_move(int out, struct shunt_stream *stream, int in, off64_t a
 		shunt_stream_send(shunt_process.engine, out, stream, &piece, 1, 0), 0);
 }
 
-/* Bytes sent; -errno if none. Stops where the stream takes less than it is given, or the file has no more. */
-static ssize_t move_in_pieces(int out, struct shunt_stream *stream, int in, off64_t at, size_t bytes,
-			      char *buffer, size_t piece)
+/*
+ * Bytes sent; -errno if none. Stops where the stream takes less than it is given, or the file has no more. *begins_anew:
+ * some are sent, and the call would begin anew for the others.
+ */
+static ssize_t move_in_pieces(int out, struct shunt_stream *stream, int in, off64_t at,
+			      size_t bytes, char *buffer, size_t piece, bool *begins_anew)
 {
 	size_t sent = 0;
 	ssize_t moved = 0;
@@ -41,28 +44,35 @@ static ssize_t move_in_pieces(int out, struct shunt_stream *stream, int in, off6
 		if ((size_t)moved < want)
 			break;
 	}
+	*begins_anew = sent && moved == -ERESTART;
 	return sent ? (ssize_t)sent : moved;
 }
 
-static ssize_t move_all(int out, struct shunt_stream *stream, int in, off64_t at, size_t bytes)
+static ssize_t move_all(int out, struct shunt_stream *stream, int in, off64_t at, size_t bytes,
+			bool *begins_anew)
 {
 	char small[SMALL], *buffer;
 	ssize_t sent;
 
 	if (bytes <= SMALL)
-		return move_in_pieces(out, stream, in, at, bytes, small, SMALL);
+		return move_in_pieces(out, stream, in, at, bytes, small, SMALL, begins_anew);
 	buffer = malloc(PIECE);
 	if (!buffer)
 		return -ENOMEM;
-	sent = move_in_pieces(out, stream, in, at, bytes, buffer, PIECE);
+	sent = move_in_pieces(out, stream, in, at, bytes, buffer, PIECE, begins_anew);
 	free(buffer);
 	return sent;
 }
 
-static ssize_t send_file(int out, struct shunt_stream *stream, int in, off64_t *offset, size_t bytes)
+/* *kernels: the stream became the kernel's in between, which has the rest to send. A handler that has come ends the call. */
+static ssize_t send_file(int out, struct shunt_stream *stream, int in, off64_t *offset,
+			 size_t bytes, bool *kernels)
 {
 	off64_t at = offset ? *offset : lseek64(in, 0, SEEK_CUR);
-	ssize_t sent = at < 0 ? -ESPIPE : move_all(out, stream, in, at, shunt_clip(bytes));
+	bool anew = false;
+	ssize_t sent = at < 0 ? -ESPIPE : move_all(out, stream, in, at, shunt_clip(bytes), &anew);
+
+	*kernels = anew && !shunt_signal_defer.late && !shunt_linked(&out);
 
 	if (sent > 0 && offset)
 		*offset = at + sent;
@@ -72,10 +82,11 @@ static ssize_t send_file(int out, struct shunt_stream *stream, int in, off64_t *
 }
 
 /* Unlike reading and sending, sendfile() is no cancellation point. */
-static ssize_t send_all_uncancelled(int out, struct shunt_stream *stream, int in, off64_t *offset, size_t bytes)
+static ssize_t send_all_uncancelled(int out, struct shunt_stream *stream, int in, off64_t *offset,
+				    size_t bytes, bool *kernels)
 {
 	int state = shunt_cancel_off();
-	ssize_t sent = send_file(out, stream, in, offset, bytes);
+	ssize_t sent = send_file(out, stream, in, offset, bytes, kernels);
 
 	shunt_cancel_restore(state);
 	return sent;
@@ -84,14 +95,19 @@ static ssize_t send_all_uncancelled(int out, struct shunt_stream *stream, int in
 /* -ESPIPE also where the kernel has the stream by now. */
 static ssize_t send_file_uncancelled(int out, struct shunt_stream *stream, int in, off64_t *offset, size_t bytes)
 {
-	ssize_t sent;
+	bool kernels = false;
+	ssize_t sent, more;
 
-	while ((sent = shunt_inside(send_all_uncancelled(out, stream, in, offset, bytes))) == -ERESTART) {
+	while ((sent = shunt_inside(send_all_uncancelled(out, stream, in, offset, bytes,
+							 &kernels))) == -ERESTART) {
 		stream = shunt_as_stream(shunt_lookup(out));
 		if (!stream || shunt_stream_is_plain(stream))
 			return -ESPIPE;
 	}
-	return sent;
+	if (likely(!kernels))
+		return sent;
+	more = real(sendfile64)(out, in, offset, bytes - (size_t)sent);
+	return more > 0 ? sent + more : sent;
 }
 
 static bool is_refused(const off64_t *offset)

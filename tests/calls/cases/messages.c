@@ -312,6 +312,35 @@ static void heap_peer(struct end *e)
 	meet(e);
 }
 
+/* Control data of the second message sends the connection to TCP between the two. */
+static void on_the_way(struct end *e)
+{
+	char control[CMSG_SPACE(sizeof(int))] __attribute__((aligned(8))) = "";
+	struct iovec v[3] = {piece("ab", 2), piece("cde", 3), piece("f", 1)};
+	struct cmsghdr *c = (struct cmsghdr *)control;
+	struct mmsghdr m[3];
+
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;	/* which a socket of TCP does not look at */
+	memcpy(CMSG_DATA(c), &e->fd, sizeof(int));
+	for (int i = 0; i < 2; i++) {
+		a_piece_each(m, 3, v, 1);
+		m[1].msg_hdr.msg_control = control;
+		m[1].msg_hdr.msg_controllen = sizeof(control);
+		TRY(e, sendmmsg(e->fd, m, 3, 0));
+		say(e, "lengths %u %u %u", m[0].msg_len, m[1].msg_len, m[2].msg_len);
+	}
+	shutdown(e->fd, SHUT_WR);
+	meet(e);
+}
+
+static void on_the_way_peer(struct end *e)
+{
+	show(e, e->fd, 100, MSG_WAITALL);
+	meet(e);
+}
+
 const struct test cases_messages[] = {
 	{ "message_wait_for_each", 0, wait_for_each, wait_for_each_peer },
 	{ "message_many_ends", 0, many_ends, many_ends_peer },
@@ -324,5 +353,6 @@ const struct test cases_messages[] = {
 	{ "message_inq", 0, inq, ten_later_peer },
 	{ "message_unread", 0, unread, unread_peer },
 	{ "message_heap", 0, heap, heap_peer },
+	{ "message_on_the_way", 0, on_the_way, on_the_way_peer },
 	{ NULL, 0, NULL, NULL },
 };
