@@ -209,10 +209,12 @@ struct shunt_calls {
 };
 
 /*
- * Exported, and bound to these definitions within the library even if the program or another
- * preloaded library has calls of the same name.
+ * Exported. The library itself means these definitions, also where the program or another preloaded library has calls of
+ * the same name: that is the linker's -Bsymbolic-functions. Protected visibility would do it, too. But a program that is
+ * not position-independent has addresses of calls in itself. ld.so of glibc 2.35 warns of each that is protected.
  */
-#define X(type, name, parameters) __attribute__((visibility("protected"))) type name parameters;
+#define SHUNT_EXPORTED __attribute__((visibility("default")))
+#define X(type, name, parameters) SHUNT_EXPORTED type name parameters;
 SHUNT_CALLS(X)
 SHUNT_OWN_CALLS(X)
 SHUNT_API_CALLS(X)
@@ -227,7 +229,7 @@ SHUNT_API_CALLS(X)
 /* A second name of a call, in the file that defines it. */
 #define SHUNT_SAME(second, first)						\
 	extern __typeof__(first) second						\
-		__attribute__((alias(#first), SHUNT_COPY(first) visibility("protected")))
+		__attribute__((alias(#first), SHUNT_COPY(first) visibility("default")))
 
 extern struct shunt_calls shunt_real;
 

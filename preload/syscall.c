@@ -18,7 +18,7 @@
 typedef long raw_call(long number, long a, long b, long c, long d, long e, long f);
 
 /* The exported syscall(), whose declaration is in calls.h, under a name with other parameters. */
-__attribute__((visibility("protected"))) raw_call shunt_syscall __asm__("syscall");
+SHUNT_EXPORTED raw_call shunt_syscall __asm__("syscall");
 
 #define P(word) ((void *)(word))
 

@@ -91,6 +91,13 @@ expect 0 env LD_PRELOAD="$work/other.so" "$shunt" run "$work/talk"
 has "$out" '^2000 of 2000'
 has "$err" '^2 socket\(\), 3 close\(\)'
 
+# --- a program that has addresses of our calls in itself: the dynamic linker says nothing of it ---
+# shellcheck disable=SC2086
+$CC -O1 -no-pie -fno-pic -pthread -o "$work/fixed" "$top/tests/harmless/fixed.c" 2> "$work/why" ||
+	problem "no program with fixed addresses: $(cat "$work/why")"
+alike "$work/fixed" && ended 0
+has "$(cat "$work/shunted.said")" '^sent$'
+
 # --- a program whose allocator makes a system call under its lock, before our constructor has run ---
 # shellcheck disable=SC2086
 {

@@ -82,7 +82,7 @@ tests_bench_libcounted_a_SOURCES = $(libshuntcore_a_SOURCES) $(preload_sources)
 tests_bench_libcounted_a_CPPFLAGS = $(AM_CPPFLAGS) -fsanitize=thread -DSOFT_TSAN=0
 tests_bench_libcounted_a_CFLAGS = $(module_cflags) -Wno-tsan
 tests_bench_counted_la_SOURCES =
-tests_bench_counted_la_LDFLAGS = -module -avoid-version -rpath /nowhere -Wl,-z,now \
+tests_bench_counted_la_LDFLAGS = -module -avoid-version -rpath /nowhere -Wl,-z,now -Wl,-Bsymbolic-functions \
 	-Wl,--version-script=$(srcdir)/preload/libshunt.map $(preload_wraps) \
 	-Wl,--whole-archive,tests/bench/libcounted.a,--no-whole-archive
 EXTRA_tests_bench_counted_la_DEPENDENCIES = preload/libshunt.map tests/bench/libcounted.a
