@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* accept() and accept4(). */
 #include "preload/process.h"
 
 static int accepted(struct shunt_file *file, int listener, int fd, bool nonblocking)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The constructor, and what the first use of the process, its settings and its engine makes. */
 #include <stdlib.h>
 #include "core/base/program.h"
 #include "preload/process.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* connect(), and sends that open a connection (MSG_FASTOPEN). */
 #include "preload/connect.h"
 #include <fcntl.h>
 #include "preload/rights.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* dup() and its like: a second number for a stream or a set. */
 #include <fcntl.h>
 #include "preload/dup.h"
 #include "preload/rights.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The calls of epoll. */
 #include <limits.h>
 #include "preload/rights.h"
 #include "preload/timeout.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* fcntl(): O_NONBLOCK, and copies of a number. */
 #include <fcntl.h>
 #include "preload/dup.h"
 #include "preload/rights.h"

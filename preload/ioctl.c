@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* ioctl() of sockets: FIONREAD, FIONBIO, SIOCOUTQ and their like. */
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include "preload/rights.h"

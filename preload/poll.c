@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* poll() and ppoll(). */
 #include "preload/process.h"
 #include "preload/timeout.h"
 #include "preload/touch.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* select() and pselect(). */
 #include "core/base/kernel_clock.h"
 #include "preload/process.h"
 #include "preload/timeout.h"

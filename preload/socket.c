@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* socket() and listen(). */
 #include <netinet/in.h>
 #include "preload/process.h"
 

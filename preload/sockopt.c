@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* getsockopt() and setsockopt(). */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* splice(): bytes that go through pipes. */
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The engine's surroundings: bare system calls, without cancellation points. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

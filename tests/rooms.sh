@@ -37,55 +37,50 @@ cat >"$table" <<'END'
 
 ## base
 
-| file | what |
-| --- | --- |
-| `core/base/lock.c` | locks |
-
 ## stream
 
-| `core/stream/tx.c`, `core/stream/rx.c` | streams |
-| `core/end.c` | their end |
+### core/stream/track/
 
-## core
+## engine
 
-| `core/engine.c` | the engine |
+# Something else
+
+## no room
 END
 : >"$exceptions"
 
 look 2
 has "$err" 'no objects'
 
-# One folder: the table says where a file is.
-object core lock "" shunt_lock
-object core tx "shunt_lock shunt_rx" shunt_tx
-object core rx "shunt_lock shunt_tx" shunt_rx
-object core end "shunt_rx" shunt_end
-object core engine "shunt_tx shunt_end" shunt_engine
+# A folder is a room, and what lies beside them is the engine.
+object core/base lock "" shunt_lock
+object core/stream tx "shunt_lock shunt_rx" shunt_tx
+object core/stream rx "shunt_lock shunt_tx" shunt_rx
+object core/stream end "shunt_rx" shunt_end
+object core/stream/track track "shunt_lock" shunt_track
+object core engine "shunt_tx shunt_end shunt_track" shunt_engine
 look 0
-has "$out" '^7 arrows, 0 upward, 0 exceptions; the largest cycle: 2 files in stream; '
+has "$out" '^9 arrows, 0 upward, 0 exceptions; the largest cycle: 2 files in stream; '
 
-object core lock "shunt_end" shunt_lock
+object core/base lock "shunt_end" shunt_lock
 look 1
-has "$out" '^lock\.c -> end\.c \(base -> stream\): shunt_end$'
+has "$out" '^base/lock\.c -> stream/end\.c \(base -> stream\): shunt_end$'
 has "$out" '^cycle of rooms: base stream$'
-echo 'lock.c -> end.c: planted' >"$exceptions"
+echo 'base/lock.c -> stream/end.c: planted' >"$exceptions"
 look 0
 has "$out" ' 1 upward, 1 exceptions; the largest cycle: 4 files in base, stream; inside one room, without exceptions: 2$'
 
-object core lock "" shunt_lock
+object core/base lock "" shunt_lock
 look 1
-has "$out" '^exception without a case: lock\.c -> end\.c$'
-echo 'lock.c -> end.c' >"$exceptions"
+has "$out" '^exception without a case: base/lock\.c -> stream/end\.c$'
+echo 'base/lock.c -> stream/end.c' >"$exceptions"
 look 2
 has "$err" 'exceptions:1: '
 
-# A file that no row names.
 : >"$exceptions"
-object core more "" shunt_more
+object core/nowhere more "" shunt_more
 look 1
-has "$out" '^more\.c is in no room$'
-
-# A folder for each room: the folder says where a file is.
+has "$out" '^nowhere/more\.c is in no room$'
 rm -rf "$build"
 object core/base lock "shunt_more" shunt_lock
 object core/stream more "" shunt_more
@@ -130,6 +125,22 @@ look 0
 : >"$source/core/base/lock.c"
 includes 1
 has "$out" '^exception without a case: includes sources 1 \(there are 0\)$'
+
+# What files say of themselves, and which tests include them.
+mkdir -p "$source/tests/unit"
+list() { # STATUS ROOM…
+	expect "$1" "$rooms" --list --source "$source" --table "$table" "${@:2}"
+}
+printf '/* SPDX-License-Identifier: MIT */\n/*\n * A lock of one\n * word. More of it.\n */\n' >"$source/core/base/lock.h"
+printf '#include "core/base/lock.h"\n' >"$source/tests/unit/lock_test.c"
+list 0 base
+has "$out" '^  core/base/lock: A lock of one word\.$'
+has "$out" '^    unit/lock_test$'
+list 1
+has "$out" '^  core/stream/more: says nothing of itself$'
+has "$out" '^    no test includes it$'
+list 2 attic
+has "$err" 'no room attic; there are base stream/track stream engine'
 
 expect 1 "$rooms" --table "$table" --exceptions /dev/null --json "$build"
 has "$out" '"caller": "base/lock"'

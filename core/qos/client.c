@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* A client talks to its node: its words, and the answers. */
 #include "core/qos/qos.h"
 #include <string.h>
 #include "core/engine.h"

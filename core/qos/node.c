@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The classes of a node, and their clients. */
 #include "core/qos/qos.h"
 #include <arpa/inet.h>
 #include <errno.h>

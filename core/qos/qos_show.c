@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The classes of a node for people, and in the statistics. */
 #include "core/qos/qos.h"
 #include <stdarg.h>
 #include <stdio.h>

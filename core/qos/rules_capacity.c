@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The capacity of a node, and what may be reserved of it. */
 #include <string.h>
 #include "core/qos/rules_words.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* The keys of a class. */
 #include <string.h>
 #include "core/qos/rules_words.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Which class a client matches. */
 #include <string.h>
 #include "core/qos/rules.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Rates and shares: their text, and tokens of a period. */
 #include <stdio.h>
 #include <string.h>
 #include "core/qos/rules_words.h"

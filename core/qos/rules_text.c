@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+/* Says rules of classes again, as a text that is parsed to the same. */
 #include <string.h>
 #include "core/base/text.h"
 #include "core/qos/rules.h"
