@@ -35,8 +35,11 @@ struct shunt_lane_trace;
  * called for a message that goes the short way.
  */
 struct shunt_lane_hooks {
-	/* WRs of the stream may be complete: their waiters are told. True: something still waits. */
-	bool (*done)(struct shunt_stream *stream);
+	/*
+	 * WRs of the stream may be complete: their waiters are told. `work` is still to be posted for it. True: something
+	 * still waits.
+	 */
+	bool (*done)(struct shunt_stream *stream, uint32_t work);
 	/* A sender that was told to wait may find room. */
 	void (*roomy)(struct shunt_stream *stream);
 	/* The peer's ring has no room for what is staged. */

@@ -173,9 +173,9 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, u
 	released = atomic_load_explicit(&stream->release, memory_order_relaxed) &
 		   SHUNT_RELEASE_POSTED;
 	if (__builtin_expect(work & SHUNT_WORK_DONE, 0)) {
-		if (lane->hooks->done(stream))
-			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 		work &= ~SHUNT_WORK_DONE;
+		if (lane->hooks->done(stream, work))
+			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 	}
 	if (released)
 		return true;	/* nothing may follow RELEASE */

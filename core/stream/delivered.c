@@ -6,7 +6,9 @@
 #include "core/lane/zero_copy.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/overflow.h"
+#include "core/stream/ready.h"
 #include "core/stream/user_timeout.h"
+#include "core/stream/wait.h"
 
 static void released(struct shunt_stream *stream)
 {
@@ -25,7 +27,19 @@ static void roomy(struct shunt_stream *stream)
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);
 }
 
-static bool done(struct shunt_stream *stream)
+/* A thread hands the stream back, and waits until the lane owes nothing for it. True: it still does. */
+static bool is_retiring(struct shunt_stream *stream, uint32_t work)
+{
+	if (atomic_load(&stream->handing.retiring) != SHUNT_RETIRED ||
+	    atomic_load(&stream->state) != SHUNT_LINKED)
+		return false;
+	if (work || !shunt_ready_flushed(stream))
+		return true;
+	shunt_group_tell(stream->engine, stream, SHUNT_READY_ANSWERED);
+	return false;
+}
+
+static bool done(struct shunt_stream *stream, uint32_t work)
 {
 	struct shunt_lane *lane = stream->lane;
 	struct shunt_tx *tx = &stream->tx;
@@ -38,6 +52,7 @@ static bool done(struct shunt_stream *stream)
 			shunt_zero_copy_tell(stream);
 	}
 	waits |= shunt_deferred_fin_look(stream);
+	waits |= is_retiring(stream, work);
 	if (atomic_load(&stream->release) & SHUNT_RELEASE_POSTED) {
 		if (waits || retired < tx->last_wr || atomic_load(&tx->pin))
 			return true;	/* told by let_seat_go() of pinned.c for the latter */

@@ -257,8 +257,8 @@ bool shunt_ready_flushed(struct shunt_stream *stream)
 }
 
 /*
- * Threads that look post the lane's remaining work. A queue pair that has died posts nothing more, and the link's end
- * says what becomes of it.
+ * Not while the lane owes bytes: a peer that gives no room may make that last. A queue pair that has died posts nothing
+ * more, and the link's end says what becomes of it.
  */
 bool shunt_ready_answered(struct shunt_stream *stream)
 {
@@ -268,6 +268,5 @@ bool shunt_ready_answered(struct shunt_stream *stream)
 	    shunt_intake_final(&stream->rx.intake) ||
 	    retiring == SHUNT_CANNOT_RETIRE)
 		return true;
-	return retiring == SHUNT_RETIRED && !stream->tx.backlog.bytes &&
-	       (!atomic_load(&stream->lane->failed) || shunt_ready_flushed(stream));
+	return retiring == SHUNT_RETIRED && shunt_ready_flushed(stream);
 }

@@ -183,6 +183,8 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
 		shunt_service_paces(engine);
 		done = true;
+	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED) {
+		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE); /* tells when all is posted */
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	if (done)

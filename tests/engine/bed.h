@@ -264,6 +264,7 @@ void room_that_was_told_of_is_there(void **state);
 void a_held_lane_does_not_close_a_wide_stage(void **state);
 void a_hand_over_is_not_given_back(void **state);
 void a_retirement_does_not_wait_for_the_reader(void **state);
+void a_retirement_sleeps_while_there_is_no_room(void **state);
 void a_reset_drops_the_rest(void **state);
 void a_sender_that_resets_drops_the_rest(void **state);
 void the_wait_for_a_fetch_ends(void **state);

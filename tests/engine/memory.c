@@ -542,6 +542,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(an_end_that_cannot_leave_keeps_its_bytes),
 		cmocka_unit_test(a_hand_over_is_not_given_back),
 		cmocka_unit_test(a_retirement_does_not_wait_for_the_reader),
+		cmocka_unit_test(a_retirement_sleeps_while_there_is_no_room),
 		cmocka_unit_test(room_that_was_told_of_is_there),
 		cmocka_unit_test(a_held_lane_does_not_close_a_wide_stage),
 		cmocka_unit_test(a_reset_drops_the_rest),

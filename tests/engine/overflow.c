@@ -4,6 +4,7 @@
  * sender must hear of room.
  */
 #include "tests/engine/bed.h"
+#include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -215,6 +216,75 @@ void a_retirement_does_not_wait_for_the_reader(void **state)
 		turn();
 	assert_int_equal(stream_state(sender), SHUNT_PLAIN);
 	read_all_and_leave();
+}
+
+static struct shunt_sys sleepy;
+static int sleeps; /* of a thread of engine 0 */
+static bool reads;
+
+/* The peer, which has not heard of the HANDBACK. */
+static void answer_too_early(void)
+{
+	struct shunt_stream *peers = stream_of(&bed.pair[0].side[1]);
+	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = sender->id };
+
+	assert_int_equal(shunt_link_send(stream_link(peers), &message, NULL, 0), 0);
+}
+
+/* The peer answers during the first sleep. During the next it reads, or gives no room for as long as anybody waits. */
+static int sleep_beside_liar(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+			     const sigset_t *mask)
+{
+	const struct timespec none = { 0 };
+	int ready = 0;
+
+	assert_non_null(timeout);
+	if (!timeout->tv_sec && !timeout->tv_nsec)	/* the service thread's step, here */
+		return ppoll(fds, count, timeout, mask);
+	if (!sleeps++)
+		answer_too_early();
+	else if (!reads)
+		pair_skew += timeout->tv_sec * 1000 * MS + timeout->tv_nsec;
+	for (int n = 0; n < 10 && !ready; n++) {
+		if (sleeps > 1 && reads)
+			get(0, 0, BUFFER);
+		shunt_service_step(engines[0], 0);
+		ready = ppoll(fds, count, &none, mask);
+	}
+	return ready;
+}
+
+/*
+ * The HANDBACK waits behind bytes without room where the device keeps what it has sent. The thread that hands the stream
+ * back sleeps, though the peer has answered, and is told when all has been posted.
+ */
+void a_retirement_sleeps_while_there_is_no_room(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	int result;
+
+	(void)state;
+	config.retain = 1;
+	for (int i = 0; i < 2; i++) {
+		make_full_pair(&config);
+		fill();
+		assert_int_equal(stream_room(sender), 0);
+		put(0, 0, 1, 0);
+		lose_patience();
+		assert_int_equal(put(0, 0, RING / 2, 0), RING / 2);
+		assert_true(stream_waits_for_room(sender));
+		sleepy = *engines[0]->sys;
+		sleepy.ppoll = sleep_beside_liar;
+		engines[0]->sys = &sleepy;
+		sleeps = 0;
+		reads = i;
+		result = shunt_stream_retire(engines[0], bed.pair[0].side[0].fd, sender,
+					     SHUNT_REASON_PASSED);
+		assert_in_range(sleeps, 2, 6);
+		assert_int_equal(result, reads ? 0 : -ETIMEDOUT);
+		assert_int_equal(stream_state(sender), reads ? SHUNT_PLAIN : SHUNT_LINKED);
+		leave_bed();
+	}
 }
 
 /* A reader that resets the connection gets no end behind bytes that it has not got. */
