@@ -209,18 +209,21 @@ static void begin_hold(struct shunt_lane *lane, uint64_t now)
 {
 	struct shunt_slow *slow = &lane->slow;
 	struct shunt_engine *engine = lane->link->engine;
-
+	uint64_t hold = next_hold(&engine->config, slow, now);
+	bool told = hold == slow->hold && now - slow->until < hold; /* it is as slow as before: nothing new */
 	uint32_t times = slow->times;
 
 	slow->times = 0;
-	slow->hold = next_hold(&engine->config, slow, now);
+	slow->hold = hold;
 	slow->until = now + slow->hold;
 	slow->held = true;
 	atomic_fetch_add(&engine->slow_lanes, 1);
-	shunt_log(SHUNT_LOG_WARN,
-		  "link to process %u%s: no completion for %llu ms, %u times in a row; its streams send over TCP for %llu ms",
-		  lane->link->peer_pid, shunt_link_where(lane->link), (unsigned long long)engine->config.slow_ms, times,
-		  (unsigned long long)slow->hold / 1000000);
+	shunt_log(
+		told ? SHUNT_LOG_DEBUG : SHUNT_LOG_WARN,
+		"link to process %u%s: no completion for %llu ms, %u times in a row; its streams send over TCP for %llu ms",
+		lane->link->peer_pid, shunt_link_where(lane->link),
+		(unsigned long long)engine->config.slow_ms, times,
+		(unsigned long long)slow->hold / 1000000);
 	hold_all(lane, true);
 }
 

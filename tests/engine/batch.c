@@ -571,6 +571,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(links_are_of_a_pair_of_addresses),
 		cmocka_unit_test(sent_on_without_a_gate),
 		cmocka_unit_test(slow_completions_move_streams),
+		cmocka_unit_test(a_link_that_stays_slow_is_said_no_more),
 		cmocka_unit_test(who_needs_tokens_stays_though_slow),
 		cmocka_unit_test(rdma_stays_though_slow),
 		cmocka_unit_test(ordinary_use_is_not_slow),

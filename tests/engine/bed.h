@@ -174,6 +174,7 @@ void sent_on_without_a_gate(void **state);
 
 /* slow.c */
 void slow_completions_move_streams(void **state);
+void a_link_that_stays_slow_is_said_no_more(void **state);
 void who_needs_tokens_stays_though_slow(void **state);
 void rdma_stays_though_slow(void **state);
 void ordinary_use_is_not_slow(void **state);

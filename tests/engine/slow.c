@@ -97,6 +97,35 @@ void slow_completions_move_streams(void **state)
 	end_bed();
 }
 
+static int lines;
+
+static ssize_t count_line(int fd, const void *text, size_t bytes)
+{
+	(void)fd;
+	lines += memmem(text, bytes, "no completion for", 17) != NULL;
+	return (ssize_t)bytes;
+}
+
+/* The longest hold is said once. So a link that stays slow costs no line for each. */
+void a_link_that_stays_slow_is_said_no_more(void **state)
+{
+	static const struct shunt_log_calls counting = { .write = count_line };
+	struct shunt_config config = slow_config();
+
+	(void)state;
+	make(&config);
+	lines = 0;
+	shunt_log_setup(SHUNT_LOG_WARN, NULL, &counting);
+	for (int n = 0; n < 6; n++) {
+		until_held();
+		until_back();
+	}
+	shunt_log_setup(SHUNT_LOG_WARN, NULL, NULL);
+	assert_int_equal(counted(0, "slow_lanes"), 6);
+	assert_int_equal(lines, 3);	/* 1, 2 and 4 s */
+	end_bed();
+}
+
 static void stays_though_slow(const struct shunt_config *config)
 {
 	make(config);
