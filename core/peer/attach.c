@@ -86,6 +86,15 @@ static bool attach_begin(struct shunt_engine *engine, struct shunt_stream *strea
 	return true;
 }
 
+/* FIN may have come by the lane before the answer came by the channel. */
+static void count_early_fin(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_lock_take(&engine->group.lock);
+	if (atomic_load(&stream->rx.proof.state) == SHUNT_PROVEN)
+		shunt_end_learn(&stream->end, SHUNT_LEARN_PROOF, 0);
+	shunt_lock_leave(&engine->group.lock);
+}
+
 int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_place *peer,
 		       struct shunt_message *accept)
 {
@@ -114,6 +123,7 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	if (!result) {
+		count_early_fin(engine, stream);
 		shunt_track_settle(engine, stream);
 		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	}

@@ -20,7 +20,7 @@ enum shunt_end_fact {
 	SHUNT_END_RESET = 1 << 1,	/* the peer's end is gone: an error, behind all that has come */
 	SHUNT_END_BROKEN = 1 << 2,	/* sends fail: that, or this end has reset the connection */
 	SHUNT_END_SUSPECT = 1 << 3,	/* bytes may be missing before TCP's end: EOF is a reset */
-	SHUNT_END_EARLY = 1 << 4,	/* FIN came ahead of the nonce: `fin` does not count yet */
+	SHUNT_END_EARLY = 1 << 4,	/* FIN came ahead of the nonce, or of ACCEPT: `fin` does not count yet */
 	/* what the program has done, or this end for it */
 	SHUNT_END_SHUT_READ = 1 << 5,	/* shutdown(SHUT_RD) */
 	SHUNT_END_SHUT_WRITE = 1 << 6,	/* shutdown(SHUT_WR), or close() */
@@ -37,7 +37,7 @@ enum shunt_end_event {
 	SHUNT_LEARN_LOSS,		/* (e) bytes are lost with the link; this error counts */
 	SHUNT_LEARN_SUSPICION,		/* a distrusted link may have had more, or TCP ends within a nonce */
 	SHUNT_LEARN_EARLY_FIN,		/* FIN is known, and counts from SHUNT_LEARN_PROOF on */
-	SHUNT_LEARN_PROOF,		/* the nonce has been read, or is not waited for */
+	SHUNT_LEARN_PROOF,		/* the nonce has been read, or is not waited for: ACCEPT has come */
 	SHUNT_LEARN_LINK_LEFT,		/* the stream has no link any more: its FIN does not count */
 	SHUNT_LEARN_SHUT_READ,		/* shutdown(SHUT_RD) */
 	SHUNT_LEARN_SHUT_WRITE,		/* shutdown(SHUT_WR), or close() */

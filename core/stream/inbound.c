@@ -138,6 +138,9 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	uint64_t least = shunt_intake_open(&rx->intake) ? atomic_load(&rx->tail) :
 									   atomic_load(&rx->head),
 		 nonce_at = atomic_load(&rx->proof.at);
+	/* A fork may keep it from the link. Then its counts are not the peer's: they are compared when it attaches. */
+	bool candidate = atomic_load(&stream->state) == SHUNT_CANDIDATE;
+	bool early = candidate || atomic_load(&rx->proof.state) != SHUNT_PROVEN;
 
 	if (atomic_load(&rx->proof.state) == SHUNT_UNPROVEN ||
 	    (nonce_at != SHUNT_NEVER && at < nonce_at))
@@ -146,15 +149,16 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	if (shunt_intake_open(&rx->intake) && at > least &&
 	    atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
 		return NULL;
-	if (at == atomic_load(&stream->end.fin))
+	if (at == atomic_load(&stream->end.fin) ||
+	    (candidate && atomic_load(&stream->end.fin) != SHUNT_NEVER))
 		return NULL; /* the program has read TCP's end (shunt_eof_of_tcp) */
 	if (atomic_load(&stream->end.fin) != SHUNT_NEVER || at < least ||
 	    (shunt_intake_open(&rx->intake) && at != least))
 		return "an end of stream out of turn";
-	if (atomic_load(&rx->proof.state) != SHUNT_PROVEN)
+	if (early)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_EARLY_FIN, 0);
 	atomic_store(&stream->end.fin, at);
-	if (atomic_load(&rx->proof.state) != SHUNT_PROVEN)
+	if (early)
 		return NULL;
 	/* The kernel may be asked for more now: ready.c. */
 	shunt_group_notify(engine, stream,
@@ -168,7 +172,7 @@ static void on_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (atomic_load(&stream->rx.proof.state) != SHUNT_PROVEN)
 		return;	/* the kernel says it, too */
 	shunt_end_learn(&stream->end, SHUNT_LEARN_RESET,
-			shunt_end_at(&stream->end) == SHUNT_NEVER ? ECONNRESET : EPIPE);
+			atomic_load(&stream->end.fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
 	shunt_credit_go_on(engine, stream);
 	shunt_group_notify(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 }

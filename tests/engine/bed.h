@@ -281,6 +281,9 @@ void an_acceptance_comes_first(void **state);
 
 /* relatives.c */
 void a_fork_during_a_claim(void **state);
+void a_fork_before_the_answer(void **state);
+void an_end_before_the_answer(void **state);
+void a_reset_behind_an_end_before_the_answer(void **state);
 void a_fork_during_an_attachment(void **state);
 
 /* redirect.c */

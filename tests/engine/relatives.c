@@ -96,6 +96,88 @@ void a_fork_during_a_claim(void **state)
 	leave_bed();
 }
 
+/*
+ * The claim is answered after the fork, and the child reads some of the peer's bytes. So the parent never comes to the
+ * link, and the peer's offset of its end is none of the parent's.
+ */
+void a_fork_before_the_answer(void **state)
+{
+	struct side *side, *peer = &bed.pair[0].side[!CLAIMANT];
+	char bytes[8];
+
+	(void)state;
+	for (int told_first = 0; told_first < 2; told_first++) {
+		side = make_claimed();
+		until_claimed(side);
+		fork_here();
+		assert_int_equal(send_some(peer, "abc", 3, 0), 3);
+		assert_int_equal(recv(side->fd, bytes, sizeof(bytes), 0), 3);	/* the child */
+		for (int n = 0; stream_state(stream_of(peer)) != SHUNT_LINKED; n++) {
+			assert_true(n < 100000);
+			shunt_service_step(engines[!CLAIMANT], 0);
+		}
+		assert_int_equal(send_some(peer, "echo", 4, 0), 4);
+		assert_int_equal(receive_some(side, bytes, sizeof(bytes), 0), 4);
+		if (told_first) {
+			assert_int_equal(shutdown(peer->fd, SHUT_WR), 0);
+			assert_int_equal(receive_some(side, bytes, sizeof(bytes), 0), 0);
+		}
+		close_side(peer);
+		assert_int_equal(receive_some(side, bytes, sizeof(bytes), 0), 0);
+		assert_int_equal(stream_state(stream_of(side)), SHUNT_CANDIDATE);
+		turn();
+		assert_int_equal(receive_some(side, bytes, sizeof(bytes), 0), 0);
+		assert_int_equal(atomic_load(&engines[CLAIMANT]->distrusted), 0);
+		close_side(side);
+		leave_closed_bed();
+	}
+}
+
+/* Nobody has forked: the end that the link has told before the answer counts, and the kernel's does not have to. */
+void an_end_before_the_answer(void **state)
+{
+	struct side *side, *peer = &bed.pair[0].side[!CLAIMANT];
+	char byte;
+
+	(void)state;
+	side = make_claimed();
+	until_claimed(side);
+	while (stream_state(stream_of(peer)) != SHUNT_LINKED)
+		shunt_service_step(engines[!CLAIMANT], 0);
+	assert_int_equal(
+		shunt_stream_shutdown(engines[!CLAIMANT], peer->fd, stream_of(peer), SHUT_WR), 0);
+	shunt_group_poll_fully(engines[CLAIMANT]);
+	assert_int_equal(stream_state(stream_of(side)), SHUNT_CANDIDATE);
+	while (stream_state(stream_of(side)) != SHUNT_LINKED)
+		shunt_service_step(engines[CLAIMANT], 0);
+	assert_int_equal(receive_some(side, &byte, 1, MSG_DONTWAIT), 0);
+	close_side(side);
+	close_side(peer);
+	leave_closed_bed();
+}
+
+/* The same with a reset behind the end: it is told as the kernel tells it then. */
+void a_reset_behind_an_end_before_the_answer(void **state)
+{
+	struct side *side, *peer = &bed.pair[0].side[!CLAIMANT];
+	char byte;
+
+	(void)state;
+	side = make_claimed();
+	until_claimed(side);
+	while (stream_state(stream_of(peer)) != SHUNT_LINKED)
+		shunt_service_step(engines[!CLAIMANT], 0);
+	assert_int_equal(send_some(side, "x", 1, 0), 1);
+	assert_int_equal(
+		shunt_stream_shutdown(engines[!CLAIMANT], peer->fd, stream_of(peer), SHUT_WR), 0);
+	close_side(peer);	/* with an unread byte */
+	shunt_group_poll_fully(engines[CLAIMANT]);
+	assert_int_equal(send_some(side, "x", 1, 0), -EPIPE);
+	assert_int_equal(receive_some(side, &byte, 1, MSG_DONTWAIT), 0);
+	close_side(side);
+	leave_closed_bed();
+}
+
 static void *fork_in_thread(void *none)
 {
 	fork_here();
