@@ -52,7 +52,7 @@ struct shunt_tasks {
 	struct shunt_task join;		/* owners of rendezvous are to be found */
 	struct shunt_task have;		/* tellers whose rendezvous has gone; wanted_until */
 	struct shunt_task possession;	/* sockets are to be looked at; a proof takes too long */
-	struct shunt_task limits;	/* links without a HELLO */
+	struct shunt_task limits;	/* links without a HELLO, and answers in doubt */
 	struct shunt_task retire;	/* *requests to hand back that can be answered */
 	struct shunt_task unread;	/* a peer has closed and left bytes of ours unread */
 	struct shunt_task links;	/* *links that have settled, or are over; streams that are reaped */
@@ -120,6 +120,7 @@ struct shunt_service {
 	struct shunt_proofs proofs;
 	struct shunt_witness witness;
 	struct shunt_guest_user users[SHUNT_GUEST_USERS];	/* of peers that have to prove (limits.h) */
+	struct shunt_doubts doubts;
 	struct shunt_parked *parked;
 	_Atomic uint32_t parked_count;
 	struct shunt_refused refused[SHUNT_REFUSED_SLOTS];

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/limits.h"
+#include <string.h>
 #include <sys/resource.h>
 #include "core/base/narrow.h"
 #include "core/link/share.h"
 #include "core/link/trust.h"
+#include "core/peer/witness.h"
 #include "core/service.h"
 
 bool shunt_limits_allow(struct shunt_service *service, uint32_t pid, uint32_t count, uint32_t most,
@@ -150,30 +152,49 @@ static struct shunt_guest_user *place_of(struct shunt_service *service, uid_t us
 	return oldest;
 }
 
-static void count_wrong(struct shunt_guest_user *place, uint32_t most, uint64_t now)
+/* One more of `sum`, which is one of the place's. */
+static void count_one(struct shunt_guest_user *place, uint32_t *sum, uint32_t most, uint64_t now)
 {
 	if (!place->since || now - place->since >= SHUNT_WRONG_NS) {
 		place->since = now;
-		place->wrong = 0;
+		place->wrong = place->vain = 0;
 	}
-	if (++place->wrong >= most)
+	if (++*sum >= most)
 		place->until = now + SHUNT_WRONG_NS;
+}
+
+/* The user has just been counted. */
+static void end_if_barred(struct shunt_service *service, uid_t user, bool before, const char *what)
+{
+	if (before || !is_barred(service, user))
+		return;
+	shunt_log(SHUNT_LOG_WARN, "processes of user %u %s: none is heard for a minute", user,
+		  what);
+	for (struct shunt_link *link = service->links; link; link = link->next)
+		if (link->channel.proves && is_guest(link) && link->peer_user == user)
+			shunt_link_fail(link, "its user's processes claim what they do not have");
 }
 
 void shunt_limits_wrong(struct shunt_service *service, uid_t user)
 {
+	struct shunt_guest_user *all = &service->users[0], *place = place_of(service, user);
 	uint64_t now = shunt_now(service->engine);
-	bool barred = is_barred(service, user);
+	bool before = is_barred(service, user);
 
-	count_wrong(&service->users[0], SHUNT_WRONG, now);
-	count_wrong(place_of(service, user), SHUNT_WRONG_PER_USER, now);
-	if (barred || !is_barred(service, user))
-		return;
-	shunt_log(SHUNT_LOG_WARN, "processes of user %u claim connections that they do not have: none is heard for a minute",
-		  user);
-	for (struct shunt_link *link = service->links; link; link = link->next)
-		if (link->channel.proves && is_guest(link) && link->peer_user == user)
-			shunt_link_fail(link, "its user's processes claim what they do not have");
+	count_one(all, &all->wrong, SHUNT_WRONG, now);
+	count_one(place, &place->wrong, SHUNT_WRONG_PER_USER, now);
+	end_if_barred(service, user, before, "claim connections that they do not have");
+}
+
+void shunt_limits_vain(struct shunt_service *service, uid_t user)
+{
+	struct shunt_guest_user *all = &service->users[0], *place = place_of(service, user);
+	uint64_t now = shunt_now(service->engine);
+	bool before = is_barred(service, user);
+
+	count_one(all, &all->vain, SHUNT_VAIN, now);
+	count_one(place, &place->vain, SHUNT_VAIN_PER_USER, now);
+	end_if_barred(service, user, before, "begin too much that comes to nothing");
 }
 
 bool shunt_limits_hears(const struct shunt_service *service, int fd)
@@ -182,6 +203,62 @@ bool shunt_limits_hears(const struct shunt_service *service, int fd)
 
 	return shunt_trust_peer(service->engine, fd, &peer) && !is_barred(service, peer.uid);
 }
+
+/* --- answers that may be wrong --- */
+
+static bool has_room(const struct shunt_doubts *doubts, uid_t user)
+{
+	uint32_t of_user = 0;
+
+	for (uint32_t i = 0; i < doubts->count; i++)
+		of_user += doubts->of[i].user == user;
+	return doubts->count < SHUNT_DOUBTS && of_user < SHUNT_DOUBTS_PER_USER;
+}
+
+void shunt_limits_doubt(struct shunt_service *service, uid_t user, const struct shunt_tuple *peer,
+			uint64_t cookie)
+{
+	struct shunt_doubts *doubts = &service->doubts;
+
+	if (!has_room(doubts, user)) {
+		shunt_limits_wrong(service, user);
+		return;
+	}
+	doubts->of[doubts->count++] = (struct shunt_doubt) {
+		.peer = *peer,
+		.cookie = cookie,
+		.user = user,
+		.until = shunt_now(service->engine) + SHUNT_DOUBT_NS,
+	};
+	shunt_task_at(&service->tasks.limits, doubts->of[0].until);
+	shunt_limits_vain(service, user);
+}
+
+/* A peer that does not have the connection cannot end it. */
+static bool has_ended(struct shunt_service *service, const struct shunt_doubt *doubt)
+{
+	struct shunt_sighting seen;
+
+	return !shunt_witness_look(service, &doubt->peer, &seen, 1) &&
+	       (!seen.established || seen.cookie != doubt->cookie);
+}
+
+static void decide_doubts(struct shunt_service *service, struct shunt_task *task)
+{
+	uint64_t now = shunt_now(service->engine);
+	struct shunt_doubts *doubts = &service->doubts;
+	uint32_t done = 0;
+
+	for (; done < doubts->count && doubts->of[done].until <= now; done++)
+		if (!has_ended(service, &doubts->of[done]))
+			shunt_limits_wrong(service, doubts->of[done].user);
+	doubts->count -= done;
+	memmove(doubts->of, doubts->of + done, doubts->count * sizeof(doubts->of[0]));
+	if (doubts->count)
+		shunt_task_at(task, doubts->of[0].until);
+}
+
+/* --- links without a HELLO --- */
 
 /*
  * A peer that came to us is to say HELLO. A stranger that we came to is to knock, for it may be nobody's peer. Queue pairs
@@ -197,6 +274,7 @@ void shunt_limits_run(struct shunt_task *task)
 	struct shunt_service *service = shunt_service_of(task, limits);
 	uint64_t now = shunt_now(service->engine);
 
+	decide_doubts(service, task);
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (atomic_load(&link->state) != SHUNT_LINK_HELLO || !must_hurry(link))
 			continue;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "shunt/wire.h"
 
 #define SHUNT_LINKS_PER_PROCESS 256	/* accepted links; usual is one for each name */
 #define SHUNT_TELLERS_PER_PROCESS 64	/* at our names for co-listeners; usual is one for each */
@@ -22,7 +23,12 @@
 #define SHUNT_GUEST_USERS 64		/* whose wrong answers are remembered; the first stands for all of them */
 #define SHUNT_WRONG_PER_USER 64		/* answers of proofs, in SHUNT_WRONG_NS */
 #define SHUNT_WRONG 1024		/* the same, of all users */
+#define SHUNT_VAIN_PER_USER 1024	/* what came to nothing without a wrong answer, in SHUNT_WRONG_NS */
+#define SHUNT_VAIN 8192			/* the same, of all users */
 #define SHUNT_WRONG_NS 60000000000ull	/* also how long a user with more of them is not heard */
+#define SHUNT_DOUBTS 512		/* answers that are wrong unless their connection ends */
+#define SHUNT_DOUBTS_PER_USER 256	/* more are wrong at once */
+#define SHUNT_DOUBT_NS 1000000000ull	/* until that is known */
 #define SHUNT_HELLO_NS 5000000000ull	/* most time from accept() to HELLO */
 
 /* The sums of strangers. Gauges, written by the service thread; `refused` counts. */
@@ -32,12 +38,24 @@ struct shunt_strangers {
 	_Atomic uint64_t refused; /* by any limit of a peer */
 };
 
-/* Wrong answers of a user's processes (possession.h). */
+/* Sums of a user's processes, of things that came to nothing (possession.h). */
 struct shunt_guest_user {
 	uid_t user;
-	uint32_t wrong;
+	uint32_t wrong;		/* answers */
+	uint32_t vain;		/* proofs whose connection ended */
 	uint64_t since;		/* the first of them; 0: there are none */
 	uint64_t until;		/* the user is not heard */
+};
+
+/* The oldest comes first. Service thread. */
+struct shunt_doubts {
+	struct shunt_doubt {
+		struct shunt_tuple peer;	/* the connection, as the peer sees it */
+		uint64_t cookie;		/* of the peer's socket */
+		uid_t user;
+		uint64_t until;			/* ns, when it is decided */
+	} of[SHUNT_DOUBTS];
+	uint32_t count;
 };
 
 struct shunt_engine;
@@ -61,9 +79,17 @@ bool shunt_limits_allow(struct shunt_service *service, uint32_t pid, uint32_t co
 bool shunt_limits_link(struct shunt_service *service, int fd, bool strange);
 /* A process of the user could not prove a connection that it claims. Service thread. */
 void shunt_limits_wrong(struct shunt_service *service, uid_t user);
-/* That has not happened so often that the user of the process at the other end is not heard for a while. */
+/*
+ * The same, if the connection lives a moment later, too; `cookie` is the peer's socket's. An honest peer whose program
+ * closes it has taken its bits back before the kernel knows of the end. Counted as in vain until then.
+ */
+void shunt_limits_doubt(struct shunt_service *service, uid_t user, const struct shunt_tuple *peer,
+			uint64_t cookie);
+/* A process of the user has begun what came to nothing, and has shown nothing wrong. Service thread. */
+void shunt_limits_vain(struct shunt_service *service, uid_t user);
+/* Neither has happened so often that the user of the process at the other end is not heard for a while. */
 bool shunt_limits_hears(const struct shunt_service *service, int fd);
-/* Ends links without a HELLO. */
+/* Ends links without a HELLO, and decides what is in doubt. */
 void shunt_limits_run(struct shunt_task *task);
 
 #endif

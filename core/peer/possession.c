@@ -74,13 +74,33 @@ static void proof_fail(struct shunt_possession *proof, enum shunt_refusal why)
 	shunt_decision_refused(link, &claimed, why);
 }
 
-/* The peer's socket showed wrong bits, or none although the peer knew them. */
+/* The peer's digest was wrong, or it has shown nothing in time although it knew the bits. */
 static void disbelieve(struct shunt_possession *proof)
 {
 	struct shunt_link *link = proof->link;
 
 	atomic_fetch_add(&link->engine->disproven, 1);
 	shunt_limits_wrong(link->engine->service, link->peer_user);
+	proof_fail(proof, SHUNT_REFUSED_DISPROVEN);
+}
+
+/* It was no right answer of the peer, whose socket is seen. */
+static void doubt(struct shunt_possession *proof, const struct shunt_sighting *peer)
+{
+	struct shunt_tuple tuple = shunt_tuple_reverse(&proof->stream->tuple);
+	struct shunt_link *link = proof->link;
+
+	if (peer->established)
+		shunt_limits_doubt(link->engine->service, link->peer_user, &tuple, peer->cookie);
+	else
+		shunt_limits_vain(link->engine->service, link->peer_user);
+}
+
+/* The peer's socket showed wrong bits. */
+static void disprove(struct shunt_possession *proof, const struct shunt_sighting *peer)
+{
+	atomic_fetch_add(&proof->link->engine->disproven, 1);
+	doubt(proof, peer);
 	proof_fail(proof, SHUNT_REFUSED_DISPROVEN);
 }
 
@@ -320,17 +340,27 @@ static bool on_shown(struct shunt_possession *proof, uint32_t round)
 	return true;
 }
 
+static bool peer_is_seen(struct shunt_possession *proof, struct shunt_sighting *seen)
+{
+	struct shunt_tuple peer = shunt_tuple_reverse(&proof->stream->tuple);
+
+	return !shunt_witness_look(proof->link->engine->service, &peer, seen, 1) && seen->seen;
+}
+
 /*
  * The peer gives up. It knew what to show, and may have seen that chance was against it, so that is a wrong answer,
  * too. Not if the connection has ended, which a peer that does not have it cannot bring about.
  */
-static bool is_wrong(struct shunt_possession *proof)
+static void give_up(struct shunt_possession *proof)
 {
-	struct shunt_tuple peer = shunt_tuple_reverse(&proof->stream->tuple);
 	struct shunt_sighting seen;
 
-	return is_under_way(proof) &&
-	       !shunt_witness_look(proof->link->engine->service, &peer, &seen, 1) && seen.seen;
+	if (!is_under_way(proof))
+		return;
+	if (peer_is_seen(proof, &seen))
+		doubt(proof, &seen);
+	else
+		shunt_limits_vain(proof->link->engine->service, proof->link->peer_user);
 }
 
 static void on_refuse(struct shunt_possession *proof, uint32_t why)
@@ -338,8 +368,7 @@ static void on_refuse(struct shunt_possession *proof, uint32_t why)
 	struct shunt_link *link = proof->link;
 	struct shunt_stream *stream = proof->stream;
 
-	if (is_wrong(proof))
-		shunt_limits_wrong(link->engine->service, link->peer_user);
+	give_up(proof);
 	proof_end(proof);
 	if (link->initiator)
 		link->engine->link_hooks->unproven(link, stream, shunt_decision_told(why));
@@ -420,13 +449,17 @@ static bool is_own(struct shunt_stream *stream, const struct shunt_sighting *own
 static void proof_judge(struct shunt_possession *proof, const struct shunt_sighting *peer,
 			const struct shunt_sighting *own)
 {
+	bool here = is_own(proof->stream, own);
+
 	proof->looks = false;
-	if (!is_own(proof->stream, own) || !peer->seen)
+	if (here && !peer->seen)
+		shunt_limits_vain(proof->link->engine->service, proof->link->peer_user);
+	if (!here || !peer->seen) {
 		proof_fail(proof, SHUNT_REFUSED_UNSEEN);
-	else if ((proof->cookie && proof->cookie != peer->cookie) ||
-		 peer->bits != shunt_proof_part(proof->theirs, proof->round))
-		disbelieve(proof);
-	else {
+	} else if ((proof->cookie && proof->cookie != peer->cookie) ||
+		 peer->bits != shunt_proof_part(proof->theirs, proof->round)) {
+		disprove(proof, peer);
+	} else {
 		proof->cookie = peer->cookie;
 		is_right(proof);
 	}
@@ -453,6 +486,20 @@ static bool proof_look(struct shunt_service *service, struct look *look)
 	return true;
 }
 
+/* It has had its time. A connection that lives could have been proven. */
+static void end_silent(struct shunt_possession *proof)
+{
+	struct shunt_sighting seen;
+
+	if (is_under_way(proof) && peer_is_seen(proof, &seen) && seen.established) {
+		disbelieve(proof);
+		return;
+	}
+	if (is_under_way(proof))
+		shunt_limits_vain(proof->link->engine->service, proof->link->peer_user);
+	proof_fail(proof, SHUNT_REFUSED_SILENT);
+}
+
 static void end_overdue(struct shunt_service *service, struct shunt_task *task)
 {
 	uint64_t now = shunt_now(service->engine);
@@ -462,10 +509,8 @@ static void end_overdue(struct shunt_service *service, struct shunt_task *task)
 		next = proof->next;
 		if (proof->until > now)
 			shunt_task_at(task, proof->until);
-		else if (is_wrong(proof))
-			disbelieve(proof);
 		else
-			proof_fail(proof, SHUNT_REFUSED_SILENT);
+			end_silent(proof);
 	}
 }
 
@@ -481,23 +526,41 @@ void shunt_possession_run(struct shunt_task *task)
 		start_queued(service);
 }
 
+/* One proof counts for all of the link, and rather one whose connection lives. */
+static void give_up_all(struct shunt_link *link)
+{
+	struct shunt_service *service = link->engine->service;
+	struct shunt_sighting seen;
+	bool any = false;
+
+	for (struct shunt_possession *proof = service->proofs.first; proof; proof = proof->next) {
+		if (proof->link != link || !is_under_way(proof))
+			continue;
+		any = true;
+		if (peer_is_seen(proof, &seen) && seen.established) {
+			doubt(proof, &seen);
+			return;
+		}
+	}
+	if (any)
+		shunt_limits_vain(service, link->peer_user);
+}
+
 void shunt_possession_link_down(struct shunt_link *link, enum shunt_reason reason)
 {
 	struct shunt_service *service = link->engine->service;
 	struct shunt_possession *proof = service->proofs.first, *next;
-	bool wrong = false;
 
+	if (!atomic_load(&service->leaving))
+		give_up_all(link);
 	for (; proof; proof = next) {
 		struct shunt_stream *stream = proof->stream;
 
 		next = proof->next;
 		if (proof->link != link)
 			continue;
-		wrong = wrong || is_wrong(proof);	/* one is enough */
 		proof_end(proof);
 		if (link->initiator)
 			link->engine->link_hooks->unproven(link, stream, reason);
 	}
-	if (wrong && !atomic_load(&service->leaving))
-		shunt_limits_wrong(service, link->peer_user);
 }

@@ -66,6 +66,9 @@ void assert_is_taken(struct pair *pair);
 /* proof_limits.c */
 void so_many_proofs_are_under_way(void **state);
 void who_is_often_wrong_is_not_heard_for_a_minute(void **state);
+void who_closes_during_a_proof_was_not_wrong(void **state);
+void not_much_is_in_doubt(void **state);
+void who_begins_too_many_proofs_is_not_heard(void **state);
 void an_unused_connection_is_not_given_up(void **state);
 void an_overdue_proof_ends(void **state);
 

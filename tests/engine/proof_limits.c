@@ -91,6 +91,120 @@ void who_is_often_wrong_is_not_heard_for_a_minute(void **state)
 	close_pair(&pair);
 }
 
+/* The port of a socket's own address. */
+static in_port_t port_of(int fd)
+{
+	struct sockaddr_in address;
+	socklen_t length = sizeof(address);
+
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address, &length), 0);
+	return address.sin_port;
+}
+
+static uint32_t vain(void)
+{
+	return engines[1]->service->users[0].vain;
+}
+
+/* The bits are wrong: the program is about to close the connection, and has them back. */
+static void show_nothing(struct pair *pair)
+{
+	struct shunt_message message;
+	struct liar liar = claimant();
+
+	ask(&liar, pair);
+	be_challenged(&liar);
+	reveal(&liar);
+	assert_false(go_on(&liar, &message));
+	assert_int_equal(message.why, SHUNT_REFUSED_DISPROVEN);
+	hang_up(&liar);
+}
+
+/* More than SHUNT_WRONG_PER_USER in a minute, each of a connection that ends. */
+void who_closes_during_a_proof_was_not_wrong(void **state)
+{
+	enum { EACH = SHUNT_WRONG_PER_USER };
+	struct pair pair[EACH];
+
+	(void)state;
+	make_strangers();
+	freeze_clock(true);
+	for (int n = 1; n <= 4; n++) {
+		for (int i = 0; i < EACH; i++) {
+			pair[i] = half_known(CLAIMANT);
+			show_nothing(&pair[i]);
+		}
+		assert_int_equal(engines[1]->service->doubts.count, EACH);
+		for (int i = 0; i < EACH; i++)
+			close_pair(&pair[i]);
+		assert_int_equal(wrong(1), 0);
+		assert_int_equal(engines[1]->service->doubts.count, 0);
+		assert_int_equal(vain(), n * EACH);
+		assert_true(is_heard());
+	}
+	pair[0] = half_known(CLAIMANT);	/* one that lives, and one whose addresses are another's */
+	pair[1] = half_known(CLAIMANT);
+	show_nothing(&pair[0]);
+	show_nothing(&pair[1]);
+	replaced = port_of(pair[1].side[0].fd);
+	assert_int_equal(wrong(1), 1);
+	replaced = 0;
+	freeze_clock(false);
+	close_pair(&pair[0]);
+	close_pair(&pair[1]);
+}
+
+/* Each connection has ended, so no answer was wrong. */
+/* Answers beyond SHUNT_DOUBTS_PER_USER are wrong at once. */
+void not_much_is_in_doubt(void **state)
+{
+	struct pair pair;
+
+	(void)state;
+	make_strangers();
+	freeze_clock(true);
+	pair = half_known(CLAIMANT);
+	for (int i = 0; i < SHUNT_DOUBTS_PER_USER + 3; i++)
+		show_nothing(&pair);
+	assert_int_equal(engines[1]->service->doubts.count, SHUNT_DOUBTS_PER_USER);
+	assert_int_equal(engines[1]->service->users[0].wrong, 3);
+	assert_int_equal(wrong(1), SHUNT_DOUBTS_PER_USER + 3);
+	assert_false(is_heard());
+	freeze_clock(false);
+	close_pair(&pair);
+}
+
+void who_begins_too_many_proofs_is_not_heard(void **state)
+{
+	struct shunt_message message = { .type = SHUNT_MSG_REFUSE };
+	struct liar liar;
+	struct pair pair;
+
+	(void)state;
+	make_strangers();
+	freeze_clock(true);
+	pair = half_known(CLAIMANT);
+	assert_int_equal(shutdown(pair.side[0].fd, SHUT_WR), 0);
+	liar = claimant();
+	for (int i = 0; i < SHUNT_VAIN_PER_USER; i++) {
+		assert_int_equal(vain(), i);
+		ask(&liar, &pair);
+		be_challenged(&liar);
+		message.stream = liar.number;
+		say(&liar, &message);
+		step(1);
+	}
+	assert_int_equal(wrong(1), 0);
+	settle();
+	assert_int_equal(links_of(1), 0);
+	assert_false(is_heard());
+	pair_skew += SHUNT_WRONG_NS + 1000000;
+	assert_true(is_heard());
+	freeze_clock(false);
+	close(liar.fd);
+	close_pair(&pair);
+}
+
 void an_unused_connection_is_not_given_up(void **state)
 {
 	struct liar liar;

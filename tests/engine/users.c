@@ -144,6 +144,8 @@ uint64_t disproven(int i)
 
 uint32_t wrong(int i)
 {
+	pair_skew += SHUNT_DOUBT_NS;
+	settle();
 	return engines[i]->service->users[0].wrong;
 }
 

@@ -30,7 +30,7 @@ void settle(void);
 int links_of(int i);
 uint64_t proven(int i);
 uint64_t disproven(int i);
-/* Wrong proofs that engine i counts against the other's user. */
+/* Wrong proofs that engine i counts against the other's user, once none is in doubt. */
 uint32_t wrong(int i);
 /* The options that a witness sees, as SHUNT_WITNESS_ bits. */
 uint8_t options_of(int fd);

@@ -294,6 +294,7 @@ void fuzz_world_begin(void)
 		fuzz_world.engine[i]->random = 1;
 	memset(fuzz_world.engine[FUZZ_VICTIM]->service->users, 0,
 	       sizeof(fuzz_world.engine[FUZZ_VICTIM]->service->users));
+	fuzz_world.engine[FUZZ_VICTIM]->service->doubts.count = 0;
 	fuzz_world.conns = 0;
 	fuzz_world.links = 0;
 	fuzz_world.start = 0;
