@@ -7,6 +7,7 @@
 #include "core/link/seats.h"
 #include "core/loop/endpoint.h"
 #include "core/loop/porter.h"
+#include "core/peer/limits.h"
 #include "core/service.h"
 #include "core/stream/retire.h"
 #include "core/stream/takeover.h"
@@ -24,10 +25,10 @@ static struct shunt_link *link_of(const struct shunt_service *service,
 	return NULL;
 }
 
-static enum shunt_told hear(const struct shunt_service *service, const struct shunt_take *take)
+static enum shunt_told hear(const struct shunt_service *service, struct shunt_link *link,
+			    const struct shunt_take *take)
 {
-	struct shunt_link *link = link_of(service, take);
-	struct shunt_stream *stream = link ? shunt_seats_hold(link, take->stream) : NULL;
+	struct shunt_stream *stream = shunt_seats_hold(link, take->stream);
 	enum shunt_told told = SHUNT_TOLD_NOTHING;
 
 	if (!stream)
@@ -58,7 +59,7 @@ static bool is_clean(struct shunt_service *service)
 
 	if (!atomic_load(&engine->porter.unguarded))
 		return true;
-	result = shunt_screen_packet(engine, service->kin_fd, 0, false);
+	result = shunt_screen_packet(engine, service->kin_fd, 0, true);
 	if (result < 0) {
 		shunt_loop_remove(&engine->loop, service->kin_fd);
 		shunt_porter_let_go(engine, service->kin_fd);
@@ -67,25 +68,55 @@ static bool is_clean(struct shunt_service *service)
 	return result > 0;
 }
 
+/* The sender's user, by the kernel's word. Without that all senders count as one user. */
+static uid_t sender_of(struct msghdr *message)
+{
+	const struct cmsghdr *control = CMSG_FIRSTHDR(message);
+	struct ucred sender = { .uid = (uid_t)-1 };
+
+	if (control && control->cmsg_level == SOL_SOCKET && control->cmsg_type == SCM_CREDENTIALS &&
+	    control->cmsg_len == CMSG_LEN(sizeof(sender)))
+		memcpy(&sender, CMSG_DATA(control), sizeof(sender));
+	return sender.uid;
+}
+
+static bool is_question(const struct shunt_take *take, size_t bytes, const struct msghdr *message)
+{
+	return bytes == sizeof(*take) && !(message->msg_flags & MSG_TRUNC) &&
+	       take->magic == SHUNT_WIRE_MAGIC && take->version == SHUNT_WIRE_VERSION;
+}
+
 /* True: there may be another. */
 static bool question_hear(struct shunt_service *service)
 {
+	_Alignas(struct cmsghdr) char space[CMSG_SPACE(sizeof(struct ucred))];
 	struct sockaddr_un from;
 	struct shunt_take take;
 	struct iovec iov = { &take, sizeof(take) };
-	struct msghdr message = {
-		.msg_name = &from, .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1
-	};
+	struct msghdr message = { .msg_name = &from,
+				  .msg_namelen = sizeof(from),
+				  .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = space,
+				  .msg_controllen = sizeof(space) };
+	struct shunt_link *link;
 	ssize_t got;
+	uid_t user;
 
 	if (!is_clean(service))
 		return false;
 	got = service->engine->sys->recvmsg(service->kin_fd, &message, MSG_DONTWAIT);
-	if (got == sizeof(take) && !(message.msg_flags & MSG_TRUNC) &&
-	    take.magic == SHUNT_WIRE_MAGIC && take.version == SHUNT_WIRE_VERSION &&
-	    hear(service, &take) == SHUNT_TOLD_YES)
+	if (got < 0)
+		return false;
+	user = sender_of(&message);
+	if (!shunt_limits_hears_user(service, user))
+		return true;
+	link = is_question(&take, (size_t)got, &message) ? link_of(service, &take) : NULL;
+	if (!link)
+		shunt_limits_vain(service, user);
+	else if (hear(service, link, &take) == SHUNT_TOLD_YES)
 		answer(service, &message);
-	return got >= 0;
+	return true;
 }
 
 static void serve(struct shunt_source *source, uint32_t events)
@@ -106,6 +137,7 @@ static void make(struct shunt_service *service)
 	struct shunt_engine *engine = service->engine;
 	struct sockaddr_un address;
 	char name[SHUNT_KIN_DOOR];
+	const int on = 1;
 	socklen_t length;
 	int fd;
 
@@ -116,6 +148,7 @@ static void make(struct shunt_service *service)
 	if (fd < 0)
 		return;
 	shunt_porter_guard(engine, fd);
+	engine->sys->setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	service->kin_source.ready = serve;
 	if (engine->sys->bind(fd, (const struct sockaddr *)&address, length) ||
 	    shunt_loop_add(&engine->loop, fd, &service->kin_source, EPOLLIN))

@@ -2,7 +2,7 @@
 /*
  * The door for relatives of our peers: a fork's child takes over a stream whose owner does not answer
  * (core/stream/takeover.h). It is made when the first peer says that it has forked (KIN). One datagram is a question, and
- * counts if it shows what that peer has said. Service thread.
+ * counts if it shows what that peer has said. Others count against their sender's user (limits.h). Service thread.
  */
 #ifndef SHUNT_CORE_PEER_KIN_DOOR_H
 #define SHUNT_CORE_PEER_KIN_DOOR_H

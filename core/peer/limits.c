@@ -197,6 +197,11 @@ void shunt_limits_vain(struct shunt_service *service, uid_t user)
 	end_if_barred(service, user, before, "begin too much that comes to nothing");
 }
 
+bool shunt_limits_hears_user(const struct shunt_service *service, uid_t user)
+{
+	return !is_barred(service, user);
+}
+
 bool shunt_limits_hears(const struct shunt_service *service, int fd)
 {
 	struct ucred peer;

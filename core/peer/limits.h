@@ -38,11 +38,11 @@ struct shunt_strangers {
 	_Atomic uint64_t refused; /* by any limit of a peer */
 };
 
-/* Sums of a user's processes, of things that came to nothing (possession.h). */
+/* Sums of a user's processes, of things that came to nothing (possession.h, kin_door.h). */
 struct shunt_guest_user {
 	uid_t user;
 	uint32_t wrong;		/* answers */
-	uint32_t vain;		/* proofs whose connection ended */
+	uint32_t vain;		/* proofs whose connection ended, and questions of relatives of nobody */
 	uint64_t since;		/* the first of them; 0: there are none */
 	uint64_t until;		/* the user is not heard */
 };
@@ -87,7 +87,8 @@ void shunt_limits_doubt(struct shunt_service *service, uid_t user, const struct 
 			uint64_t cookie);
 /* A process of the user has begun what came to nothing, and has shown nothing wrong. Service thread. */
 void shunt_limits_vain(struct shunt_service *service, uid_t user);
-/* Neither has happened so often that the user of the process at the other end is not heard for a while. */
+/* Neither has happened so often that the user, or that of the process at the other end, is not heard for a while. */
+bool shunt_limits_hears_user(const struct shunt_service *service, uid_t user);
 bool shunt_limits_hears(const struct shunt_service *service, int fd);
 /* Ends links without a HELLO, and decides what is in doubt. */
 void shunt_limits_run(struct shunt_task *task);

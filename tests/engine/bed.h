@@ -165,6 +165,7 @@ void without_descriptors_the_service_rests(void **state);
 void a_process_has_so_many_links(void **state);
 void who_says_nothing_is_hung_up_on(void **state);
 void a_peer_is_told_no_address(void **state);
+void relatives_of_nobody_are_counted(void **state);
 
 /* elsewhere.c */
 void a_claim_of_other_addresses_is_refused(void **state);

@@ -160,3 +160,70 @@ void a_peer_is_told_no_address(void **state)
 	put(0, 0, 1000, 0);
 	end_bed();
 }
+
+/* A datagram at the door of engine 1 for relatives of its peers. */
+static void ask_as_relative(int fd, const struct shunt_take *take, size_t bytes)
+{
+	struct sockaddr_un address;
+	socklen_t length = sizeof(address);
+
+	assert_int_equal(
+		getsockname(engines[1]->service->kin_fd, (struct sockaddr *)&address, &length), 0);
+	assert_int_equal(sendto(fd, take, bytes, MSG_DONTWAIT, (struct sockaddr *)&address, length),
+			 bytes);
+	shunt_service_step(engines[1], 0);
+}
+
+static uint32_t vain(void)
+{
+	return engines[1]->service->users[0].vain;
+}
+
+/* Questions of relatives of nobody are counted, and not those of a peer's. Their user is not heard for a while. */
+void relatives_of_nobody_are_counted(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_take take = { .magic = SHUNT_WIRE_MAGIC, .version = SHUNT_WIRE_VERSION };
+	struct shunt_message kin = { .type = SHUNT_MSG_KIN, .kin = { 1, 2, 3 } };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct shunt_guest_user *user;
+	struct shunt_stream *stream;
+	uint32_t asked = 0;
+
+	(void)state;
+	make_bed(&config, 1);
+	freeze_clock(true);
+	assert_int_equal(shunt_link_send(bed.lane[0]->link, &kin, NULL, 0), 0);
+	while (engines[1]->service->kin_fd <= 0)
+		shunt_service_step(engines[1], 0);
+	stream = stream_of(&bed.pair[0].side[1]);
+	take.owner = bed.lane[1]->link->peer_pid;
+	take.stream = stream->id;
+	memcpy(take.kin, kin.kin, sizeof(take.kin));
+	take.stand = (struct shunt_stand) { .offset = UINT64_MAX, .announced = 77 };
+	for (int i = 0; i < 10; i++)
+		ask_as_relative(fd, &take, sizeof(take));	/* no stand that engine 1 knows */
+	assert_int_equal(vain(), 0);
+	ask_as_relative(fd, &take, 7);
+	take.magic++;
+	ask_as_relative(fd, &take, sizeof(take));
+	take.magic--;
+	take.owner++;
+	ask_as_relative(fd, &take, sizeof(take));
+	take.owner--;
+	assert_int_equal(vain(), 3);
+	user = &engines[1]->service->users[1];
+	assert_int_equal(user->user, getuid());
+	take.kin[0]++;
+	for (asked = vain(); asked < SHUNT_VAIN_PER_USER + 100; asked++)
+		ask_as_relative(fd, &take, sizeof(take));
+	assert_int_equal(user->vain, SHUNT_VAIN_PER_USER);
+	assert_false(shunt_limits_hears_user(engines[1]->service, getuid()));
+	assert_true(shunt_limits_hears_user(engines[1]->service, getuid() + 1));
+	pair_skew += SHUNT_WRONG_NS;
+	ask_as_relative(fd, &take, sizeof(take));
+	assert_int_equal(user->vain, 1);
+	freeze_clock(false);
+	close(fd);
+	end_bed();
+}
