@@ -140,22 +140,34 @@ struct shunt_files *shunt_engine_files(struct shunt_engine *engine)
 }
 
 /* exit() closes every connection, as the kernel would. */
-static int say_end(struct shunt_stream *stream, void *arg)
+static bool is_ours(struct shunt_stream *stream, void *unused)
 {
-	struct shunt_engine *engine = arg;
+	(void)unused;
+	return atomic_load(&stream->state) == SHUNT_LINKED && !shunt_fork_slots_held(stream);
+}
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || shunt_fork_slots_held(stream) ||
-	    !shunt_lock_try(&stream->tx.lock))
-		return 0;
-	if (atomic_load(&stream->state) == SHUNT_LINKED) {
-		if (shunt_streams_resets(engine, stream, stream->fd))
-			shunt_streams_reset(engine, stream, stream->fd);
-		else
-			shunt_tx_finish(stream);
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
-	}
-	shunt_lock_leave(&stream->tx.lock);
-	return 0;
+static void say_end(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_assert_held(&stream->tx.lock);
+	if (atomic_load(&stream->state) != SHUNT_LINKED)
+		return;
+	if (shunt_streams_resets(engine, stream, stream->fd))
+		shunt_streams_reset(engine, stream, stream->fd);
+	else
+		shunt_tx_finish(stream);
+	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
+}
+
+static void say_ends(struct shunt_engine *engine, uint64_t until)
+{
+	struct shunt_sweep sweep = { .wants = is_ours };
+	struct shunt_stream *stream;
+
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		if (shunt_streams_take_last(stream, until)) {
+			say_end(engine, stream);
+			shunt_lock_leave(&stream->tx.lock);
+		}
 }
 
 /* A child of ours may hold it too: it goes back to the kernel, which knows who is the last. */
@@ -212,13 +224,11 @@ void shunt_engine_finish(struct shunt_engine *engine)
 		uint64_t until;
 
 		retire_shared(engine);
-		shunt_overflow_leave(engine);
-		shunt_throttle_open_all(engine);
 		until = shunt_now(engine) + LINGER;
+		shunt_overflow_leave(engine, until);
+		shunt_throttle_open_all(engine);
 		shunt_await_drained(engine, until);
-		shunt_lock_take(&engine->streams_lock);
-		shunt_streams_each(engine, say_end, engine);
-		shunt_lock_leave(&engine->streams_lock);
+		say_ends(engine, until);
 		shunt_await_drained(engine, until);
 		await_device(engine, until);
 	}

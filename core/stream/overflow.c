@@ -398,13 +398,13 @@ static void leave(struct shunt_stream *stream)
 		shunt_overflow_to_tcp(stream, stream->fd);
 }
 
-void shunt_overflow_leave(struct shunt_engine *engine)
+void shunt_overflow_leave(struct shunt_engine *engine, uint64_t until)
 {
 	struct shunt_sweep sweep = { .wants = is_on_link };
 	struct shunt_stream *stream;
 
 	while ((stream = shunt_streams_next(engine, &sweep)) != NULL) {
-		if (!shunt_lock_try(&stream->tx.lock))
+		if (!shunt_streams_take_last(stream, until))
 			continue;
 		leave(stream);
 		shunt_lock_leave(&stream->tx.lock);

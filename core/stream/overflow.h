@@ -81,8 +81,8 @@ bool shunt_overflow_must_be_heard(struct shunt_stream *stream);
  * (repeat.h). False: nothing was done.
  */
 bool shunt_overflow_repeat(struct shunt_stream *stream, int fd) SHUNT_REQUIRES(stream->tx.lock);
-/* The same for all streams: the process ends. */
-void shunt_overflow_leave(struct shunt_engine *engine);
+/* The same for all streams: the process ends. Other threads may be in calls until `until`, a point in time. */
+void shunt_overflow_leave(struct shunt_engine *engine, uint64_t until);
 /* Finds readers that do not read. */
 void shunt_overflow_run(struct shunt_task *task);
 /* Bytes that the kernel lets a send buffer grow to: tcp_wmem's third word. Reads a file, before the service thread starts. */

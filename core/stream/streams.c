@@ -345,6 +345,18 @@ struct shunt_stream *shunt_streams_next(struct shunt_engine *engine, struct shun
 	return sweep->count ? sweep->streams[sweep->at++] : NULL;
 }
 
+bool shunt_streams_take_last(struct shunt_stream *stream, uint64_t until)
+{
+	struct shunt_engine *engine = stream->engine;
+
+	while (!shunt_lock_try(&stream->tx.lock)) {
+		if (shunt_now(engine) >= until)
+			return false;
+		engine->sys->yield();
+	}
+	return true;
+}
+
 bool shunt_stream_is_plain(const struct shunt_stream *stream)
 {
 	return shunt_stream_is_kernels(stream);

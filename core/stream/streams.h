@@ -30,6 +30,12 @@ struct shunt_sweep {
  * was true of one may have changed. No lock right of streams_lock held.
  */
 struct shunt_stream *shunt_streams_next(struct shunt_engine *engine, struct shunt_sweep *sweep);
+/*
+ * The process ends. Another thread may be in a call, or the service thread at work on the stream. A thread that was ended
+ * in a call never lets go: false at `until`, a point in time.
+ */
+bool shunt_streams_take_last(struct shunt_stream *stream, uint64_t until)
+	SHUNT_TRY_ACQUIRE(true, stream->tx.lock);
 
 /* Why the stream is plain, or will be: the first reason counts. No lock right of streams_lock held. */
 void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream,

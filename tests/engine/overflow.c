@@ -11,6 +11,7 @@
 #include "core/device/soft/soft.h"
 #include "core/lane/send_buffer.h"
 #include "core/service.h"
+#include "core/stream/overflow.h"
 #include "core/stream/ready.h"
 #include "core/stream/retire.h"
 
@@ -144,6 +145,34 @@ void a_held_lane_does_not_close_a_wide_stage(void **state)
 	assert_true(shunt_ready_user(sender) & EPOLLOUT);
 	assert_int_equal(put(0, 0, 100, 0), 100);
 	role_leave_as_another(&bed.lane[0]->lock);
+	read_all_and_leave();
+}
+
+static int looks;
+
+static void let_go_at_the_third_look(void)
+{
+	if (++looks == 3)
+		role_leave_as_another(stream_sender_lock(sender));
+}
+
+/* exit() repeats what is unread also where another thread is just in a call, but does not wait for that for ever. */
+void an_exit_awaits_the_call_of_another(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_full_pair(&config);
+	put(0, 0, 1000, 0);
+	turn();
+	role_take_as_another(stream_sender_lock(sender));
+	shunt_overflow_leave(engines[0], shunt_now(engines[0]));
+	assert_true(stream_sends_on_link(sender));
+	looks = 0;
+	pair_looked = let_go_at_the_third_look;
+	shunt_overflow_leave(engines[0], SHUNT_NEVER);
+	pair_looked = NULL;
+	assert_false(stream_sends_on_link(sender));
 	read_all_and_leave();
 }
 

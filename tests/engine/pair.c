@@ -13,6 +13,7 @@
 
 struct shunt_engine *engines[2];
 uint64_t pair_skew;
+void (*pair_looked)(void);
 static uint64_t frozen_at;	/* ns; 0: the clock runs */
 
 static int listener;
@@ -28,6 +29,8 @@ static uint64_t now(void)
 {
 	struct timespec t;
 
+	if (pair_looked)
+		pair_looked();
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (frozen_at ? frozen_at : (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec) + pair_skew;
 }

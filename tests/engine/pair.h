@@ -21,6 +21,7 @@ struct pair {
 
 extern struct shunt_engine *engines[2];
 extern uint64_t pair_skew;	/* added to the clock of the engines */
+extern void (*pair_looked)(void); /* whenever an engine looks at its clock; NULL: nothing */
 
 /* From here on `pair_skew` alone moves the clock of the engines; false: time does, too. */
 void freeze_clock(bool frozen);
