@@ -121,8 +121,10 @@ static void begin(struct shunt_service *service)
 static void end_links(struct shunt_service *service)
 {
 	service->links_left = true;
-	for (struct shunt_link *link = service->links; link; link = link->next)
+	for (struct shunt_link *link = service->links; link; link = link->next) {
 		shunt_link_fail(link, WHY);
+		shunt_patience_begin(link);	/* for its RESUME */
+	}
 }
 
 /* The peer has told all it has to, and knows all of us. */

@@ -182,6 +182,8 @@ void shunt_fork_rest_over(struct shunt_stream *stream)
 
 	if (retiring == SHUNT_RESTING || retiring == SHUNT_TAKEN)
 		shunt_fork_rest_revoke(stream);
+	if (retiring == SHUNT_RETIRING)
+		shunt_patience_end(stream->link);
 	if (retiring == SHUNT_TAKEN || retiring == SHUNT_RETIRING)
 		atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
 }

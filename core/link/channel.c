@@ -124,6 +124,19 @@ int shunt_channel_send(struct shunt_channel *channel, const struct shunt_message
 	       put_or_keep(channel, message, sizeof(*message), fds, count);
 }
 
+/* To another host bytes are under way for long, and nothing is said of those that have not come: there it is the same. */
+int shunt_channel_send_now(struct shunt_channel *channel, const struct shunt_message *message)
+{
+	ssize_t sent;
+
+	if (channel->kind != SHUNT_CHANNEL_UNIX)
+		return shunt_channel_send(channel, message, NULL, 0);
+	if (channel->first)
+		return -EAGAIN;
+	sent = put(channel, message, sizeof(*message), NULL, 0);
+	return sent < 0 ? (int)sent : 0;	/* -errno */
+}
+
 void shunt_channel_flush(struct shunt_channel *channel)
 {
 	while (channel->first) {

@@ -130,6 +130,8 @@ int shunt_channel_options(struct shunt_engine *engine, int fd, uint32_t silence_
  * what it is told.
  */
 int shunt_channel_send(struct shunt_channel *channel, const struct shunt_message *message, const int *fds, int count);
+/* The same, but nothing is kept: -EAGAIN. */
+int shunt_channel_send_now(struct shunt_channel *channel, const struct shunt_message *message);
 /* There is room: sends what was kept. */
 void shunt_channel_flush(struct shunt_channel *channel);
 /* Is anything kept? Then somebody should flush when there is room. */

@@ -37,6 +37,20 @@ int shunt_link_send(struct shunt_link *link, const struct shunt_message *message
 	return result;
 }
 
+int shunt_link_send_now(struct shunt_link *link, const struct shunt_message *message)
+{
+	int saved = errno, result = -EPIPE;
+
+	shunt_lock_take(&link->send_lock);
+	if (atomic_load(&link->state) != SHUNT_LINK_DEAD)
+		result = shunt_channel_send_now(&link->channel, message);
+	if (result == -EAGAIN)
+		want_write(link, true);
+	shunt_lock_leave(&link->send_lock);
+	errno = saved;
+	return result;
+}
+
 void shunt_link_writable(struct shunt_link *link)
 {
 	shunt_assert_service_thread(link->engine);

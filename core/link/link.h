@@ -11,6 +11,7 @@
 #include "core/lane/lane.h"
 #include "core/link/arena.h"
 #include "core/link/channel.h"
+#include "core/link/patience.h"
 #include "core/loop/loop.h"
 #include "core/peer/reconnect.h"
 #include "core/trace/clock.h"
@@ -80,6 +81,8 @@ struct shunt_link {
 	_Atomic bool failed;	/* of no use any more; so are all its lanes */
 	int lost;		/* why the channel ended, where that was the network's fault: the streams' error; 0 */
 	_Atomic bool distrusted;	/* the peer breaks the protocol: it is not spoken to any more */
+	struct shunt_patience patience;
+	bool silent;		/* nothing that it says from here on is heard (core/peer/silent.h); service thread */
 	uint64_t broke_at;	/* its streams are going over to TCP since then; 0: that is not timed; service thread */
 	bool resumed;		/* the peer has told of all streams; service thread */
 
@@ -102,12 +105,18 @@ void shunt_link_writable(struct shunt_link *link);
 /* Events for which the channel's descriptor is registered. */
 static inline uint32_t shunt_link_events(const struct shunt_link *link)
 {
-	return (link->joining ? 0 : EPOLLIN) | (link->wants_write ? EPOLLOUT : 0);
+	return (link->joining || link->silent ? 0 : EPOLLIN) | (link->wants_write ? EPOLLOUT : 0);
 }
 /* Tells every stream's waiters and epoll sets. Service thread. */
 void shunt_link_tell(struct shunt_link *link, uint32_t what);
 /* Sends a message, or keeps it until the channel has room. fds stay the caller's. Any thread. */
 int shunt_link_send(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count);
+
+/*
+ * Sends a message which the peer hears if it is sent at all: one that waits for room might not be. 0 or -errno; -EAGAIN:
+ * the service thread has another round when there is room. Any thread.
+ */
+int shunt_link_send_now(struct shunt_link *link, const struct shunt_message *message);
 
 void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes);
 /* Whether the peer may have such a ring in its arena; that it is one of its memory regions, the device checks. */

@@ -207,15 +207,22 @@ static bool message_hear(struct shunt_link *link)
 	       !shunt_failover_over(link);
 }
 
+bool shunt_hear_next(struct shunt_link *link)
+{
+	bool more;
+
+	shunt_own_fds_begin(link->engine);
+	more = message_hear(link);
+	shunt_own_fds_end(link->engine);
+	return more;
+}
+
 static void readable(struct shunt_link *link)
 {
 	bool more = atomic_load(&link->state) != SHUNT_LINK_DEAD && !shunt_failover_over(link);
 
-	for (int i = 0; i < MESSAGES && more; i++) {
-		shunt_own_fds_begin(link->engine);
-		more = message_hear(link);
-		shunt_own_fds_end(link->engine);
-	}
+	for (int i = 0; i < MESSAGES && more; i++)
+		more = shunt_hear_next(link);
 }
 
 static void channel_ready(struct shunt_source *source, uint32_t events)
@@ -226,7 +233,9 @@ static void channel_ready(struct shunt_source *source, uint32_t events)
 		shunt_link_writable(link);
 	if (link->joining && events & (EPOLLHUP | EPOLLERR))
 		shunt_link_fail(link, "the peer is gone");
-	else if (!link->joining && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+	else if (link->silent && events & (EPOLLHUP | EPOLLERR))
+		lose(link, 0);
+	else if (!link->joining && !link->silent && events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		readable(link);
 }
 

@@ -3,6 +3,8 @@
 #ifndef SHUNT_CORE_PEER_HEAR_H
 #define SHUNT_CORE_PEER_HEAR_H
 
+#include <stdbool.h>
+
 struct shunt_link;
 struct shunt_link_hooks;
 struct shunt_message;
@@ -13,5 +15,7 @@ extern const struct shunt_link_hooks shunt_hear_hooks;
 
 /* A message has come. fds stay the caller's. */
 void shunt_hear_message(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count);
+/* The next message of its channel. False: there is none, or the link is over. */
+bool shunt_hear_next(struct shunt_link *link);
 
 #endif

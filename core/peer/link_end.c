@@ -71,7 +71,7 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 		  shunt_link_where(link), reason);
 	for (uint32_t i = 0; link->device->kind->peer_gone && i < link->lane_count; i++)
 		link->device->kind->peer_gone(link->lanes[i].qp);
-	if (!over || !engine->link_hooks->over(link))
+	if (!over || link->silent || !engine->link_hooks->over(link))
 		hang_up(link);
 	shunt_lanes_abandon(link);
 	engine->link_hooks->down(link);

@@ -4,6 +4,7 @@
 #include "core/recovery/failover.h"
 #include "core/stream/wait.h"
 #include <errno.h>
+#include "core/peer/silent.h"
 #include "core/peer/limits.h"
 #include "core/peer/link_end.h"
 #include "core/peer/link_make.h"
@@ -98,6 +99,7 @@ void shunt_links_bury(struct shunt_service *service)
 	for (struct shunt_link **p = &service->links; *p;) {
 		struct shunt_link *link = *p;
 
+		shunt_silent_look(service, link);
 		if (atomic_load(&link->distrusted) || shunt_failover_over(link) ||
 		    (atomic_load(&link->failed) && atomic_load(&link->state) == SHUNT_LINK_HELLO))
 			shunt_link_kill(link, link->failure ? link->failure : "its streams have gone over to TCP");

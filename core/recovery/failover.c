@@ -10,6 +10,7 @@
 #include "core/link/seats.h"
 #include "core/service.h"
 #include "core/stream/again.h"
+#include "core/stream/credit.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/loss.h"
 #include "core/stream/proof.h"
@@ -75,16 +76,21 @@ static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&stream->queue.work, 0);
 }
 
-/* The offset up to which the link should have brought the stream to the peer. tx.lock held. */
+/*
+ * The offset up to which the link should have brought the stream to the peer. To one that is not waited for, TCP brings
+ * what is not posted. tx.lock held.
+ */
 static uint64_t sent_by_link(const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
 	bool given = shunt_heading_on_link(&tx->heading) || shunt_heading_unpassed(&tx->heading);
+	uint64_t posted = atomic_load(&tx->posted), end;
 
 	if (!given || shunt_stream_is_given(stream))
 		return 0;
-	return shunt_heading_on_link(&tx->heading) ? atomic_load(&tx->staged) :
-						     atomic_load(&tx->handback_at);
+	end = shunt_heading_on_link(&tx->heading) ? atomic_load(&tx->staged) :
+						    atomic_load(&tx->handback_at);
+	return stream->link->silent && posted < end ? posted : end;
 }
 
 static void tell(struct shunt_link *link, struct shunt_stream *stream)
@@ -113,6 +119,7 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	message.resume.offset = offset;
 	message.resume.announced = atomic_load(&stream->rx.announced);
 	message.resume.sent = sent_by_link(stream);
+	message.resume.alone = link->silent;
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_track_settle(engine, stream);
 	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
@@ -212,7 +219,7 @@ static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool
 	if (again) {
 		shunt_lock_take(&stream->lane->lock);
 		result = comes_late(stream, from) ? -ENODATA :
-			 shunt_again_take_back(engine, stream, from);
+			 shunt_again_take_back(engine, stream, from, NULL);
 		shunt_lock_leave(&stream->lane->lock);
 	}
 	shunt_heading_turn(&tx->heading, SHUNT_HEADING_SETTLES);
@@ -233,12 +240,12 @@ static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_retire_tell_relative(engine, stream);
 }
 
-/* The peer has not kept what the link has not brought. */
-static bool gone(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent)
+/* The peer has not kept what the link has not brought, or does not send it again. */
+static bool gone(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent, bool alone)
 {
 	struct shunt_rx *rx = &stream->rx;
 
-	return !link->peer_retains && atomic_load(&rx->proof.state) == SHUNT_PROVEN &&
+	return (alone || !link->peer_retains) && atomic_load(&rx->proof.state) == SHUNT_PROVEN &&
 	       atomic_load(&stream->state) == SHUNT_LINKED &&
 	       !shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 	       !shunt_intake_copied(&rx->intake) && sent > atomic_load(&rx->tail);
@@ -264,7 +271,7 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 		stream->end.owed =
 			message->resume
 				.sent; /* may not come, if the peer is killed while it sends it again */
-	if (result || gone(link, stream, message->resume.sent))
+	if (result || gone(link, stream, message->resume.sent, message->resume.alone))
 		shunt_loss_end(engine, stream, 0);
 	shunt_lock_leave(&tx->lock);
 	shunt_lock_leave(&stream->rx.lock);
@@ -295,6 +302,45 @@ static void on_resumed(struct shunt_link *link)
 	}
 	shunt_slow_end(engine, link->broke_at, .step = SHUNT_STEP_FAILOVER, .fd = -1,
 		       .extra = link->peer_pid);
+}
+
+/* --- without hearing of it --- */
+
+/* As if RESUME had come from a peer that has taken all completions. Both locks held. 0 or -errno. */
+static int resume_alone(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint64_t offset = atomic_load(&stream->tx.posted), accepted;
+	const struct shunt_rx *rx = &stream->rx;
+	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
+	uint8_t proof = atomic_load(&rx->proof.state);
+	int result = 0;
+
+	if (linked && proof == SHUNT_PROVEN && !shunt_intake_copied(&rx->intake) &&
+	    shunt_credit_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
+		stream->end.owed = accepted;	/* which the peer sends again, unless it is killed before */
+	if (shunt_heading_halted(&stream->tx.heading)) {
+		bool again = wants_again(stream, &offset, 0);
+
+		result = resume(engine, stream, again, offset);
+	}
+	return linked && proof == SHUNT_EXPECTED ? -ENODATA : result;	/* NO_NONCE would not be heard */
+}
+
+void shunt_failover_alone(struct shunt_link *link)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_stream *stream;
+
+	shunt_assert_service_thread(engine);
+	shunt_seats_each(link, stream) {
+		shunt_lock_take(&stream->rx.lock);
+		shunt_lock_take(&stream->tx.lock);
+		if (resume_alone(engine, stream))
+			shunt_loss_end(engine, stream, 0);
+		shunt_lock_leave(&stream->tx.lock);
+		shunt_lock_leave(&stream->rx.lock);
+		done(engine, stream);
+	}
 }
 
 void shunt_failover_message(struct shunt_link *link, const struct shunt_message *message)

@@ -26,6 +26,11 @@ void shunt_failover_tell(struct shunt_link *link);
 int shunt_failover_all(struct shunt_engine *engine);
 /* RESUME or RESUMED has come. Service thread. */
 void shunt_failover_message(struct shunt_link *link, const struct shunt_message *message);
+/*
+ * The peer has been told, and will not be heard. Our directions go on behind what has been posted, all of which the device
+ * has carried out (core/peer/silent.h). Service thread.
+ */
+void shunt_failover_alone(struct shunt_link *link);
 /* Both ends have told all: the link may go. Service thread. */
 bool shunt_failover_over(struct shunt_link *link);
 

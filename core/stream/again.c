@@ -123,11 +123,12 @@ static bool copy(struct shunt_stream *stream, uint8_t *room, uint64_t from)
 	       copy_kept(stream, room + (posted - from), posted, atomic_load(&stream->tx.staged));
 }
 
-int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from)
+int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from,
+			  const struct shunt_message *answer)
 {
 	struct shunt_tx *tx = &stream->tx;
+	uint8_t *room = NULL;
 	size_t bytes;
-	uint8_t *room;
 	int result = measure(stream, from, &bytes);
 
 	if (result)
@@ -140,10 +141,14 @@ int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stre
 		room = shunt_again_add(tx, bytes);
 		if (!room)
 			return -ENOMEM;
-		if (!copy(stream, room, from)) {
-			tx->backlog.size -= bytes;
-			return -ENODATA;
-		}
+		if (!copy(stream, room, from))
+			result = -ENODATA;
+	}
+	if (!result && answer)
+		result = shunt_link_send_now(stream->link, answer);
+	if (result) {
+		tx->backlog.size -= room ? bytes : 0;
+		return result;
 	}
 	atomic_store(&tx->posted, atomic_load(&tx->staged));
 	/* A HANDBACK without the bytes before it, heard before our answer, would be out of turn. */

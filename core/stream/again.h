@@ -18,7 +18,11 @@ void shunt_again_free(struct shunt_tx *tx);
 /*
  * Everything from stream offset `from` on becomes TCP's. tx.lock and lane.lock held. 0, or -errno:
  * -EPROTO where no honest peer asks for that, another where it cannot be had.
+ *
+ * With `answer` only if that is sent (shunt_link_send_now): a peer that has ended the link meanwhile reads its ring. Then
+ * -EAGAIN, or -EPIPE.
  */
-int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from);
+int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from,
+			  const struct shunt_message *answer);
 
 #endif

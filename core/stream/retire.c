@@ -31,9 +31,9 @@
 #include "core/stream/wait.h"
 
 #define PROVING 1000000000ull	/* ns that a nonce that has been asked for may take */
-#define PATIENCE 5000000000ull	/* ns that a peer's service thread may take to answer */
 #define READING 200000000ull	/* ns that readers with bytes of the link may take from the first ring on, all together */
 #define ARRIVING 10000000ull	/* ns without progress that bytes on their way over TCP may take */
+#define ALL_ARRIVING 200000000ull	/* ns that they may take with it: a peer could send them one by one */
 
 /* --- the end that wants it --- */
 
@@ -119,6 +119,7 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	    atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
 	    !shunt_intake_final(&stream->rx.intake)) {
 		atomic_store(&stream->handing.retiring, SHUNT_RETIRING);
+		shunt_patience_begin(stream->link);
 		shunt_streams_because(engine, stream, reason);
 		message.stream = stream->peer_id;
 		stop_sending(engine, stream);
@@ -267,6 +268,8 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 		shunt_link_distrust(stream->link, "a RETIRED without a RETIRE");
 		return;
 	}
+	if (!taken)
+		shunt_patience_end(stream->link);
 	shunt_group_poll_fully(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
@@ -319,10 +322,11 @@ static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream 
  */
 void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted)
 {
-	uint64_t until = shunt_now(engine) + ARRIVING;
+	uint64_t now = shunt_now(engine), until = now + ARRIVING, end = now + ALL_ARRIVING;
 	int before = 0, there = 0;
 
-	while (!engine->sys->ioctl(fd, FIONREAD, &there) && there < wanted && shunt_now(engine) < until) {
+	while (!engine->sys->ioctl(fd, FIONREAD, &there) && there < wanted &&
+	       shunt_now(engine) < (until < end ? until : end)) {
 		if (there > before)
 			until = shunt_now(engine) + ARRIVING;
 		before = there;
@@ -362,10 +366,22 @@ static void await_reader(struct shunt_engine *engine, struct shunt_stream *strea
 		sched_yield();
 }
 
+/* Under group.lock the stream keeps its link. A stranger that does not answer loses it before (core/peer/silent.h). */
+static uint64_t answer_until(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint64_t until = shunt_now(engine);
+
+	shunt_lock_take(&engine->group.lock);
+	if (stream->link)
+		until = shunt_patience_until(stream->link);
+	shunt_lock_leave(&engine->group.lock);
+	return until;
+}
+
 /* The peer is asked, and answers. 0, or -errno. */
 static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
-	uint64_t deadline = shunt_now(engine) + PATIENCE;
+	uint64_t deadline = answer_until(engine, stream);
 
 	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
 		return -EBUSY;
@@ -439,12 +455,21 @@ int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shun
 
 /* --- the other end --- */
 
+static bool is_unanswered(int result)
+{
+	return result == -EAGAIN || result == -EPIPE;
+}
+
 /*
  * Our direction is the kernel's from here on; the peer's reader stands at `offset`. An offset before our last
  * upgrade: the reader is still to come there. One behind our handback: the reader has been there, though we have not
- * heard of that. 0, or -errno: it cannot be. Both locks held.
+ * heard of that.
+ *
+ * The peer is told `answer` before TCP has a byte. If it has ended the link, it hears no answer, and reads its ring
+ * (core/peer/silent.h): then nothing changes. 0, or -errno: it cannot be; -EAGAIN, -EPIPE: it is not answered. Both locks held.
  */
-static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset)
+static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
+		     const struct shunt_message *answer)
 {
 	struct shunt_tx *tx = &stream->tx;
 	int result = 0;
@@ -463,13 +488,16 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 	    (tx->offset > atomic_load(&tx->handback_at) ||
 	     shunt_heading_is(&tx->heading, SHUNT_HEADING_KERNELS)))
 		return -ENODATA;	/* TCP has gone on behind unread bytes of the link */
-	shunt_heading_turn(&tx->heading, SHUNT_HEADING_IS_POSTED);	/* the peer asked, so it knows */
 	if (back) {
 		shunt_lock_take(&stream->lane->lock);
-		result = shunt_again_take_back(engine, stream, offset);
+		result = shunt_again_take_back(engine, stream, offset, answer);
 		shunt_lock_leave(&stream->lane->lock);
 		shunt_lane_kick(stream->lane);
+	} else {
+		result = shunt_link_send_now(stream->link, answer);
 	}
+	if (!is_unanswered(result))
+		shunt_heading_turn(&tx->heading, SHUNT_HEADING_IS_POSTED);	/* the peer asked, so it knows */
 	if (!result && shunt_tx_fin_is_due(tx))
 		shunt_deferred_fin_resume(stream);
 	else if (tx->backlog.bytes && stream->fd >= 0 &&
@@ -496,31 +524,34 @@ static bool may_answer(struct shunt_stream *stream)
 	       shunt_intake_copied(&stream->rx.intake) || is_moot(stream);
 }
 
-static void answer(struct shunt_engine *engine, struct shunt_stream *stream)
+/* False: the channel is full for now. */
+static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
-	int result;
+	int result = -EPIPE;
 
-	atomic_store(&stream->handing.asked, SHUNT_DECLINED);
-	if (is_moot(stream))
-		return;
+	if (is_moot(stream)) {
+		atomic_store(&stream->handing.asked, SHUNT_DECLINED);
+		return true;
+	}
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	/* The peer had not heard of a relative of ours before it asked, and does not listen to one any more. */
 	if (atomic_load(&stream->handing.retiring) == SHUNT_RESTING ||
 	    atomic_load(&stream->handing.retiring) == SHUNT_TAKEN)
 		shunt_fork_rest_revoke(stream);
-	result = give_back(engine, stream, stream->handing.offset);
+	result = give_back(engine, stream, stream->handing.offset, &message);
 	message.reason = result != 0;
-	if (!result)
-		atomic_store(&stream->handing.asked, SHUNT_GIVEN);
+	if (result != -EAGAIN)
+		atomic_store(&stream->handing.asked, result ? SHUNT_DECLINED : SHUNT_GIVEN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (result == -EPROTO)
 		shunt_link_distrust(stream->link, shunt_again_wrong);
-	else
+	else if (result && !is_unanswered(result))
 		shunt_link_send(stream->link, &message, NULL, 0);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	return result != -EAGAIN;
 }
 
 /* False: the peer has asked before. */
@@ -550,10 +581,8 @@ void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream
 		return;
 	}
 	shunt_group_poll_fully(engine);
-	if (may_answer(stream)) {
-		answer(engine, stream);
+	if (may_answer(stream) && answer(engine, stream))
 		return;
-	}
 	shunt_streams_hold(stream);
 	stream->handing.next = service->asked;
 	service->asked = stream;
@@ -604,15 +633,19 @@ static enum shunt_told yield(struct shunt_engine *engine, struct shunt_stream *s
 {
 	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
 
+	int result;
+
 	if (!stands(engine, stream, stand))
 		return SHUNT_TOLD_NOTHING;
-	message.reason = give_back(engine, stream, stand->offset) != 0;
-	if (message.reason && !to_owner)
+	result = give_back(engine, stream, stand->offset, &message);
+	message.reason = result != 0;
+	if (is_unanswered(result) || (result && !to_owner))
 		return SHUNT_TOLD_NOTHING;
-	atomic_store(&stream->handing.asked, message.reason ? SHUNT_DECLINED : SHUNT_GIVEN_AWAY);
-	if (!message.reason && stand->sent != SHUNT_NEVER)
+	atomic_store(&stream->handing.asked, result ? SHUNT_DECLINED : SHUNT_GIVEN_AWAY);
+	if (!result && stand->sent != SHUNT_NEVER)
 		close_direction(engine, stream, stand->sent);
-	shunt_link_send(stream->link, &message, NULL, 0);
+	if (result)
+		shunt_link_send(stream->link, &message, NULL, 0);
 	return message.reason ? SHUNT_TOLD_NO : SHUNT_TOLD_YES;
 }
 
@@ -654,12 +687,11 @@ void shunt_retire_run(struct shunt_task *task)
 	struct shunt_stream *stream;
 
 	for (struct shunt_stream **p = &service->asked; (stream = *p) != NULL;) {
-		if (!may_answer(stream)) {
+		if (!may_answer(stream) || !answer(service->engine, stream)) {
 			p = &stream->handing.next;
 			continue;
 		}
 		*p = stream->handing.next;
-		answer(service->engine, stream);
 		shunt_streams_unhold(stream);
 	}
 }

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 13
+#define SHUNT_WIRE_VERSION 14
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -338,6 +338,7 @@ struct shunt_message {
 			uint64_t offset;	/* behind the last byte that the link has delivered */
 			uint64_t announced;	/* UPGRADEs and HANDBACKs that have come */
 			uint64_t sent;		/* behind the last byte that the sender has given to the link; 0 none */
+			uint32_t alone;		/* 1: the sender does not wait for the peer's RESUME, and sends nothing before `sent` again */
 		} resume;
 		struct {
 			uint64_t offset;

@@ -83,4 +83,12 @@ void two_engines_prove_each_connection(void **state);
 void a_claim_without_a_proof_is_refused(void **state);
 void a_proof_may_end_at_any_step(void **state);
 
+/* silent.c */
+void a_silent_stranger_loses_no_byte(void **state);
+void a_silent_stranger_that_dies_is_no_end(void **state);
+void a_link_has_one_patience(void **state);
+void answers_at_the_last_moment_are_counted(void **state);
+void patience_comes_back(void **state);
+void who_leaves_waits_no_longer(void **state);
+
 #endif

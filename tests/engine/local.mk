@@ -79,6 +79,7 @@ tests_engine_possession_SOURCES = \
 	tests/engine/possession.c \
 	tests/engine/proof_limits.c \
 	tests/engine/relay.c \
+	tests/engine/silent.c \
 	tests/engine/users.c tests/engine/users.h
 tests_engine_possession_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_engine_possession_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread

@@ -332,6 +332,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(two_engines_prove_each_connection),
 		cmocka_unit_test(a_claim_without_a_proof_is_refused),
 		cmocka_unit_test(a_proof_may_end_at_any_step),
+		cmocka_unit_test(a_silent_stranger_loses_no_byte),
+		cmocka_unit_test(a_silent_stranger_that_dies_is_no_end),
+		cmocka_unit_test(a_link_has_one_patience),
+		cmocka_unit_test(answers_at_the_last_moment_are_counted),
+		cmocka_unit_test(patience_comes_back),
+		cmocka_unit_test(who_leaves_waits_no_longer),
 	};
 
 	int witness = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);

@@ -857,6 +857,33 @@ def claim_own(channel, sock):
     return heard
 
 
+def on_link(where, channel, sock, number):
+    """A connection of its own on the link, as its stream of that number."""
+    if number > 1 and not enemy.prove(channel, sock):
+        return
+    enemy.claim(channel, enemy.end_of(sock), network=enemy.network_of(sock), offset=(64 + number) << 14, stream=number)
+    heard = channel.await_(enemy.ACCEPT)
+    if heard:
+        channel.send(enemy.CONFIRM, struct.unpack_from("=I", heard.data, 20)[0])
+        seen["on the link"] += 1
+
+
+def answers_no_retire(where):
+    """Eight connections on one link, for each call that wants them back on TCP; it answers no RETIRE, and no RESUME."""
+    ready()
+    for word in b"pass!", b"splice", b"setresuid", b"fork":
+        channel, sock, _ = linked(where)
+        socks = [sock] + [dial(where) for _ in range(7)]
+        for number, one in enumerate(socks, 1):
+            if channel:
+                on_link(where, channel, one, number)
+        time.sleep(0.05)
+        for one in socks:
+            one.sendall(word)
+        held.extend(socks)
+        seen[f"asked for {word.decode()}"] += 1
+
+
 def claims_of_others(where):
     """On a link of its own: claims of others' connections, without proofs and with wrong ones."""
     channel, _, _ = linked(where)
@@ -1253,6 +1280,7 @@ ATTACKS = {
     "proven-hello": wrong_hellos,
     "proven-links": many_links,
     "proven-ended": ended_connection,
+    "proven-retire": answers_no_retire,
     "proven-later": wrong_later,
     "proven-others": claims_of_others,
     "proven-claims": wrong_claims,

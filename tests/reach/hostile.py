@@ -44,7 +44,7 @@ NOFILE, STRANGERS_SHARE = 1024, 8	# of the cases that count links; a user has ha
 REACHES = {"squat": "came", "claim": "asked", "claim-unproven": "hung up", "network": "asked", "network-own": "disproven",
            "relay": "relayed", "fds": "", "flood-connects": "connects", "flood-knocks": "knocks", "flood": "asks",
            "flood-tuples": "told", "flood-have": "connects",
-           "proven": "proven", "proven-links": "up", "dies": "died"}
+           "proven": "proven", "proven-retire": "on the link", "proven-links": "up", "dies": "died"}
 
 # Attacks that find a fault that is known: what fails, in a line.
 KNOWN = {}
@@ -431,7 +431,7 @@ def cases():
     some += [Case("flood-more-asks", alone=True, mb=8)]	# 16,384 that wait have half of that
     some += [Case(f"proven-{what}", quick=what in ("hello", "escapes", "server"), fds=GUEST_FDS + 200, mb=64,
                   check=shows_no_escapes if what == "escapes" else None, log="debug" if what == "escapes" else "info")
-             for what in ("hello", "ended", "later", "others", "claims", "scribbles", "escapes", "server")]
+             for what in ("hello", "ended", "later", "others", "claims", "scribbles", "escapes", "server", "retire")]
     some += [Case("proven-lingers", quick=True, steady=True, mb=64),
              Case("proven-lingers", wrap=unguarded, steady=True, mb=64)]
     some += [Case("proven-wakes", quick=True, steady=True, mb=64)]

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 """Plain programs that somebody attacks: they know nothing of Shunt, and miss no byte.
 
-victim.py serve ADDRESS PORT   an echo server; says "port N"; ends with its standard input
+victim.py serve ADDRESS PORT   an echo server; says "port N"; ends with its standard input. A client may ask for what such servers
+                               do with a connection by the first word of what it sends: see ODD
 victim.py call PORT CALLS      short connections, some of which wait before their first byte, beside a long one; says how long
                                each step took, as JSON, then keeps two connections busy; ends with its standard input
 """
@@ -25,9 +26,46 @@ class Echo:
         self.sock, self.due, self.over = sock, bytearray(), False
 
 
+def pass_on(sock):
+    with_, to = socket.socketpair()
+    socket.send_fds(with_, [b"x"], [sock.fileno()])
+    with_.close()
+    to.close()
+
+
+def splice(sock):
+    out, into = os.pipe()
+    try:
+        os.splice(sock.fileno(), into, 4096)
+    except BlockingIOError:
+        pass
+    os.close(out)
+    os.close(into)
+
+
+def change_user(sock):
+    os.setresuid(*os.getresuid())
+
+
+def fork_and_read(sock):
+    if os.fork():
+        os.wait()
+        return
+    try:
+        sock.recv(1)
+    except OSError:
+        pass
+    os._exit(0)
+
+
+ODD = {b"pass!": pass_on, b"splice": splice, b"setresuid": change_user, b"fork": fork_and_read}
+
+
 def read(echo):
     try:
         data = echo.sock.recv(1 << 16)
+        if data in ODD:
+            ODD[data](echo.sock)
     except BlockingIOError:
         return
     except ConnectionResetError:

@@ -148,9 +148,15 @@ static void lose_queue_pair(void)
  */
 static void note_failovers(void)
 {
-	for (int i = 0; i < 2; i++)
+	for (int i = 0; i < 2; i++) {
+		struct shunt_service *service = sim_world.engine[i]->service;
+
 		if (atomic_load(&sim_world.engine[i]->failovers))
 			lose_queue_pair();
+		for (struct shunt_link *link = service ? service->links : NULL; link;
+		     link = link->next)
+			sim_world.killed |= link->silent && (!link->resumed || sim_world.nonces);
+	}
 }
 
 static void kill_link(void)
