@@ -47,16 +47,46 @@ static ssize_t carry_uncancelled(int in, struct shunt_stream *stream, int pipe, 
 	return got;
 }
 
-/* Pages move between pipe and socket inside the kernel: the stream must be there too. */
+/* In a child of vfork() the stream is the parent's. */
+static void retire_input(int fd, struct shunt_stream *stream, unsigned int flags)
+{
+	int saved = errno;
+
+	if (shunt_process_foreign())
+		shunt_rights_retire(fd, SHUNT_REASON_SPLICE);
+	else
+		shunt_inside(shunt_stream_retire_input(shunt_process.engine, fd, stream,
+						       SHUNT_REASON_SPLICE,
+						       flags & SPLICE_F_NONBLOCK));
+	errno = saved;
+}
+
+static bool retire_output(int fd, struct shunt_stream *stream)
+{
+	int saved = errno, result = 0;
+
+	if (shunt_process_foreign())
+		shunt_rights_retire(fd, SHUNT_REASON_SPLICE);
+	else
+		result = shunt_inside(shunt_stream_retire_output(shunt_process.engine, fd, stream,
+								 SHUNT_REASON_SPLICE));
+	errno = saved;
+	return result != -EAGAIN;
+}
+
+/*
+ * Pages move between pipe and socket inside the kernel: the stream must be there too. A call that must not wait has its
+ * input copied until the peer has handed the stream back.
+ */
 ssize_t splice(int in, off64_t *in_offset, int out, off64_t *out_offset, size_t bytes,
 	       unsigned int flags)
 {
-	struct shunt_stream *stream = shunt_linked(&in);
+	struct shunt_stream *stream = shunt_linked(&in), *to = shunt_linked(&out);
 
-	if (unlikely(shunt_linked(&out)))
-		shunt_rights_retire(out, SHUNT_REASON_SPLICE);
+	if (unlikely(to) && !retire_output(out, to))
+		return shunt_fail(EAGAIN);
 	if (unlikely(stream)) {
-		shunt_rights_retire(in, SHUNT_REASON_SPLICE);
+		retire_input(in, stream, flags);
 		if (!shunt_stream_is_plain(stream) && !in_offset && !out_offset && bytes && is_pipe(out))
 			return carry_uncancelled(in, stream, out, bytes, flags);
 	}
