@@ -207,7 +207,7 @@ static bool message_hear(struct shunt_link *link)
 	       !shunt_failover_over(link);
 }
 
-bool shunt_hear_next(struct shunt_link *link)
+static bool hear_next(struct shunt_link *link)
 {
 	bool more;
 
@@ -222,7 +222,7 @@ static void readable(struct shunt_link *link)
 	bool more = atomic_load(&link->state) != SHUNT_LINK_DEAD && !shunt_failover_over(link);
 
 	for (int i = 0; i < MESSAGES && more; i++)
-		more = shunt_hear_next(link);
+		more = hear_next(link);
 }
 
 static void channel_ready(struct shunt_source *source, uint32_t events)
@@ -255,6 +255,7 @@ static bool sent_nothing(struct shunt_engine *engine, int fd)
 const struct shunt_link_hooks shunt_hear_hooks = {
 	.failed = shunt_link_fail,
 	.ready = channel_ready,
+	.next = hear_next,
 	.joined = shunt_link_joined,
 	.met = shunt_claim_link_met,
 	.proven = shunt_claim_on,

@@ -15,7 +15,5 @@ extern const struct shunt_link_hooks shunt_hear_hooks;
 
 /* A message has come. fds stay the caller's. */
 void shunt_hear_message(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count);
-/* The next message of its channel. False: there is none, or the link is over. */
-bool shunt_hear_next(struct shunt_link *link);
 
 #endif

@@ -33,6 +33,8 @@ struct shunt_link_hooks {
 	void (*failed)(struct shunt_link *link, const char *why);
 	/* Its channel has something, or room: see loop.h. */
 	void (*ready)(struct shunt_source *source, uint32_t events);
+	/* The next message of its channel, which has one. False: there is no more to hear of it. */
+	bool (*next)(struct shunt_link *link);
 	/* One more of its queue pairs is connected: of those that `join` of the device has left for later. */
 	void (*joined)(struct shunt_link *link);
 	/* The peer has knocked, and has to prove what we claim of it: claims that wait for the link can ask. */

@@ -3,8 +3,8 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include "core/engine.h"
-#include "core/peer/hear.h"
 #include "core/peer/link_end.h"
+#include "core/peer/links.h"
 #include "core/recovery/failover.h"
 #include "core/service.h"
 
@@ -33,7 +33,8 @@ static void hear_the_rest(struct shunt_link *link)
 
 	sys->shutdown(link->channel.fd, SHUT_RD);
 	while (!atomic_load(&link->distrusted) &&
-	       !sys->ioctl(link->channel.fd, FIONREAD, &there) && there && shunt_hear_next(link))
+	       !sys->ioctl(link->channel.fd, FIONREAD, &there) && there &&
+	       link->engine->link_hooks->next(link))
 		;
 }
 
