@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: MIT
 """What one enemy does to others: attacks.py NAME JSON, as a process of its own.
 
-JSON has `ports`: of a shunted server, of a plain one, and for a server of the enemy's. Each attack is a function of that. It
-says "ready" when it is in its place, and does what it does until it has done it or its standard input ends. Then it says what
-it has seen as JSON, keeps what it holds, and ends with its standard input.
+JSON has `ports`: of a shunted server, of a plain one, and for a server of the enemy's; `speech`: what the shunted one understands
+(speech.py). With `dir` the doors are those in that SHUNT_DIR, where nothing has to be proven. Each attack is a function of that.
+It says "ready" when it is in its place, and does what it does until it has done it or its standard input ends. With `again` it
+does it again and again, until SIGUSR1. Then it says what it has seen as JSON, keeps what it holds, and ends with its standard
+input.
 """
 import array
 import collections
+import gc
 import itertools
 import json
 import os
@@ -22,24 +25,32 @@ import time
 
 sys.dont_write_bytecode = True
 import enemy  # noqa: E402
+import speech  # noqa: E402
 from enemy import Channel, End, Proof, is_over  # noqa: E402
 
 ESCAPES = "\x1b]0;title\x07\x1b[2J\r\x9b31m\x7f\nall is well"
 seen = collections.Counter()
 held = []	# what must not be closed
 mine = set()	# ports of our own connections
+users = {}	# of connections: what makes a worker of the server use one, which tells of those alone that last
+again, enough = [], []	# true where they are not empty: it is done once more; that will do
+HOLDS = ("proven-links", "proven-wakes", "flood-have")	# what these hold goes on to harm, so they are not repeated
+DIR = None	# a SHUNT_DIR, whose doors are attacked instead of the abstract ones
 
 
 def ready():
-    print("ready", flush=True)
+    """Once, however often it is done."""
+    if not again:
+        print("ready", flush=True)
 
 
 def dial(where):
     """A connection of our own, which the server's program has used."""
     sock = socket.create_connection(("127.0.0.1", where["ports"][0]))
     mine.add(sock.getsockname()[1])
-    sock.sendall(b"used")
-    sock.recv(4)
+    speech.ask(where["speech"], sock, b"used")
+    if where["speech"] == "http":
+        users[sock] = lambda: speech.ask("http", sock, b"again")
     return sock
 
 
@@ -254,6 +265,8 @@ def have(kind, on=0, end=None, identity=bytes(16)):
 
 def doors(port):
     """The names at which a server of ours takes claims at present."""
+    if DIR:
+        return [f"{DIR}/{name}" for name in os.listdir(DIR) if name.startswith("link-") or name.endswith(f":{port}")]
     with open("/proc/net/unix", encoding="latin-1") as table:
         found = {"\0" + line.split()[-1][1:] for line in table if "@shunt/tcp/" in line and line.split()[3] == "00010000"}
     return [name for name in enemy.free_of(port) if name in found]
@@ -586,7 +599,7 @@ def descriptors(kind):
     def attack(where):
         ready()
         for more in 2 * [0, 3, 252]:
-            for name in doors(where["ports"][0]) + enemy.free_of(where["ports"][0], "have"):
+            for name in doors(where["ports"][0]) + ([] if DIR else enemy.free_of(where["ports"][0], "have")):
                 try:
                     channel = Channel.to(name, 2)
                 except OSError:
@@ -606,8 +619,8 @@ def descriptors(kind):
 def flood_connects(where):
     """10,000 that never knock; 500 of them are held."""
     ready()
-    kept = collections.deque()
-    while seen["connects"] < where.get("count", 10000) and not is_over():
+    kept, most = collections.deque(), seen["connects"] + where.get("count", 10000)
+    while seen["connects"] < most and not is_over():
         for name in doors(where["ports"][0]):
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             sock.setblocking(False)
@@ -628,8 +641,8 @@ def flood_connects(where):
 def flood_knocks(where):
     """Knocks without a word after them."""
     ready()
-    kept = collections.deque()
-    while seen["knocks"] < where.get("count", 5000) and not is_over():
+    kept, most = collections.deque(), seen["knocks"] + where.get("count", 5000)
+    while seen["knocks"] < most and not is_over():
         for name in doors(where["ports"][0]):
             try:
                 channel = Channel.to(name, 0)
@@ -715,12 +728,35 @@ def flood_tuples(where):
 
 # --- one that holds a connection, and proves it ---
 
+def prove_there(channel, sock, step=lambda name: None):
+    """The channel of the process that has the connection: that, or a worker of it. None: no process goes along."""
+    def asked(name):
+        step(name)
+        for _ in range(500 if name == "asked" and sock in users else 0):
+            if select.select([channel.sock], [], [], 0.001)[0]:
+                return
+            users[sock]()
+
+    if enemy.prove(channel, sock, step=asked):
+        return channel
+    if channel.elsewhere:
+        channel = Channel.to(name_of(channel.elsewhere))
+        if channel.meet() and enemy.prove(channel, sock, step=step):
+            return channel
+    return None
+
+
 def prove_own(where, sock=None):
     """A channel on which a connection of ours has been proven, and that."""
     port = where["ports"][0]
+    if DIR:
+        channel = meet(port)
+        seen["met"] += bool(channel)
+        return channel, None
     sock = sock or dial(where)
     channel = meet(port)
-    if not channel or not enemy.prove(channel, sock):
+    channel = channel and prove_there(channel, sock)
+    if not channel:
         return None, sock
     seen["proven"] += 1
     return channel, sock
@@ -776,7 +812,7 @@ def wrong_hellos(where):
 
 
 def links_of_child(where, here):
-    said, sock = collections.Counter(), dial(where)
+    said, sock = collections.Counter(), None if DIR else dial(where)
     for _ in range(where.get("count", 250)):
         if is_over():
             break
@@ -785,7 +821,7 @@ def links_of_child(where, here):
         except (OSError, TimeoutError):
             channel = None
         said["up" if channel else "refused"] += 1
-        if not channel:	# it may be too old to be claimed
+        if not channel and not DIR:	# it may be too old to be claimed
             try:
                 sock = dial(where)
             except OSError:
@@ -878,8 +914,8 @@ def answers_no_retire(where):
             if channel:
                 on_link(where, channel, one, number)
         time.sleep(0.05)
-        for one in socks:
-            one.sendall(word)
+        for one in socks:	# redis forks a child that saves
+            one.sendall(b"BGSAVE\r\n" if where["speech"] == "redis" else word)
         held.extend(socks)
         seen[f"asked for {word.decode()}"] += 1
 
@@ -1021,7 +1057,7 @@ def full_wakes(where):
             number = struct.unpack_from("=QIIII", claim_own(channel, sock).data, 8)[2]
             channel.send(enemy.CONFIRM, number)	# its answers come by the link from here on
             for _ in range(40):
-                sock.sendall(bytes(1000))
+                sock.sendall(speech.question(where["speech"], b"a" * 1000))
                 seen["asked"] += 1
                 time.sleep(0.01)
         except (OSError, TimeoutError, AttributeError):
@@ -1173,7 +1209,7 @@ def die_at(where, last):
     step("connected")
     channel.meet()
     step("knocked")
-    enemy.prove(channel, sock, step=step)
+    channel = prove_there(channel, sock, step)
     enemy.hello(channel)
     step("hello")
     channel.await_(enemy.HELLO)
@@ -1294,8 +1330,30 @@ ATTACKS = {
 }
 
 
+def release():
+    """What was held for the last time, before it is done again."""
+    held.clear()
+    users.clear()
+    gc.collect()
+
+
+def attack_again(attack, where):
+    while where.get("again") and not enough:
+        again.append(True)
+        release()
+        if is_over(0.05):
+            break
+        attack(where)
+
+
 def main():
-    ATTACKS[sys.argv[1]](json.loads(sys.argv[2]))
+    global DIR  # pylint: disable=global-statement
+    attack, where = ATTACKS[sys.argv[1]], json.loads(sys.argv[2])
+    DIR = where.get("dir")
+    signal.signal(signal.SIGUSR1, lambda *_: enough.append(True))
+    attack(where)
+    if sys.argv[1] not in HOLDS:
+        attack_again(attack, where)
     print(json.dumps({**seen, "memory": Channel.memory}), flush=True)
     is_over(600)
 

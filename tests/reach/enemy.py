@@ -144,7 +144,7 @@ class Channel:
     refused = None	# why a peer has refused last
 
     def __init__(self, sock, initiator):
-        self.sock, self.initiator, self.number, self.bell = sock, initiator, 0, None
+        self.sock, self.initiator, self.number, self.bell, self.elsewhere = sock, initiator, 0, None, None
         self.sent, self.heard = 0, 0
         one, other = socket.socketpair()
         with one, other:
@@ -200,6 +200,7 @@ class Channel:
             heard = self.receive()
             if not heard or heard.type in kinds:
                 return heard
+            self.elsewhere = heard.data[8:24] if heard.type == REDIRECT else None
             if heard.type in (REFUSE, REDIRECT):
                 Channel.refused = struct.unpack_from("=I", heard.data, 16)[0]
                 return None

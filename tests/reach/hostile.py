@@ -7,33 +7,45 @@ Each case starts a server of one user and clients of another, shunted ones and p
 and measure each step. Afterwards each of their connections must be on a link, or on TCP with a reason; when he has gone, a new
 one must be linked. What he may cost is bounded. TAP.
 
-Needs root, to be three users. SHUNT: the command; BUILD: the folder of the build.
+With --whole the cases run one after another, and the clients' times are compared in turns with times that nobody attacks: before,
+twice during the attack, and after it. Each turn has 300 short connections of each client. The servers end in the midst of the
+attack. A plain client of a plain server shows what a loaded machine does by itself: what the attack costs it is no fault of ours.
+
+Needs root, to be three users. SHUNT: the command; BUILD: the folder of the build; ADDRESS: one that is no loopback address.
 """
 import collections
 import concurrent.futures
+import copy
 import json
 import os
 import pathlib
 import re
 import select
+import shutil
+import signal
 import socket
+import statistics
 import subprocess
 import sys
 import threading
 import time
 
 sys.dont_write_bytecode = True
+import speech  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 PYTHON = os.environ.get("PYTHON", "/usr/bin/python3")
 BUILD = pathlib.Path(os.environ.get("BUILD", ".")).resolve()
 SHUNT = os.environ.get("SHUNT", f"{BUILD}/tools/shunt run").split()
 TOOL = f"{BUILD}/tools/shunt"
 LACKING = f"{BUILD}/tests/calls/lacking"
-SERVES, CALLS, ENEMY = 64001, 64002, 64003	# the users
+SERVER, CLIENT, ENEMY = 64001, 64002, 64003	# the users
 CLAIM_MS = 250
 HANG = 5	# seconds: what takes longer hangs
 SETTLES = 15	# seconds in which a connection gets a link or a reason
 MB = 1 << 20
+CALLS = 300	# short connections of each client in a turn of --whole
+MEDIAN, MOST = 1.2, 5	# what a short connection may take in an attack, times what it takes without
 
 # core/peer/limits.h; what an unproven stranger may cost a process, with room for what a loaded machine has not closed yet.
 GUESTS_PER_USER, TELLERS, LINKS_PER_PROCESS = 64, 64, 256
@@ -44,7 +56,8 @@ NOFILE, STRANGERS_SHARE = 1024, 8	# of the cases that count links; a user has ha
 REACHES = {"squat": "came", "claim": "asked", "claim-unproven": "hung up", "network": "asked", "network-own": "disproven",
            "relay": "relayed", "fds": "", "flood-connects": "connects", "flood-knocks": "knocks", "flood": "asks",
            "flood-tuples": "told", "flood-have": "connects",
-           "proven": "proven", "proven-retire": "on the link", "proven-links": "up", "dies": "died"}
+           "proven": "proven", "proven-retire": "on the link", "proven-links": "up", "dies": "died",
+           "dir-proven": "met", "dir-proven-links": "up", "dir-fds": "", "dir-flood-connects": "connects", "dir-flood-knocks": "knocks"}
 
 # Attacks that find a fault that is known: what fails, in a line.
 KNOWN = {}
@@ -53,12 +66,28 @@ KNOWN = {}
 class Case:
     def __init__(self, attack, first=False, address="127.0.0.1", fds=GUEST_FDS, mb=32, threads=2, wrap=(), quick=False, alone=False,
                  links_during=None, log="info", calls=40, restart=False, same_user=False, enemy=(), check=None, where=None,
-                 steady=False):
+                 steady=False, victim="echo", dir=False):
         self.attack, self.first, self.address, self.fds, self.mb, self.threads = attack, first, address, fds, mb, threads
         self.wrap, self.quick, self.alone, self.links_during = list(wrap), quick, alone, links_during
         self.log, self.calls, self.restart, self.same_user = log, calls, restart, same_user
         self.enemy, self.check, self.where, self.steady = list(enemy), check, where or {}, steady
-        self.name = attack + ("-after" if restart else "") + ("-unguarded" if "passrights" in wrap else "") + ("-same-user" if same_user else "")
+        self.victim, self.dir = victim, dir
+        self.base = ("dir-" if dir else "") + attack + ("-after" if restart else "") + ("-unguarded" if "passrights" in wrap else "")
+        self.base += "-same-user" if same_user else ""
+        self.name = self.base + (f"@{victim}" if victim != "echo" else "")
+
+    def beside(self, victim, quick=False):
+        """The same attack on another server, whose program takes more of everything for itself."""
+        other = copy.copy(self)
+        other.victim, other.quick, other.name = victim, quick, f"{self.base}@{victim}"
+        other.fds, other.mb = self.fds + 64, self.mb + 32
+        return other
+
+    @property
+    def finishes(self):
+        """The enemy does what he does until he has done it, and tells then."""
+        return bool(self.attack) and self.attack.split("-")[0] in ("flood", "fds", "proven", "dies") and \
+            self.attack not in ("proven-others", "proven-escapes", "proven-server")
 
 
 # --- processes ---
@@ -69,7 +98,7 @@ class Process:
         self.log = open(log, "w+", encoding="latin-1")
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, user=user,
                                         group=user, extra_groups=[], env={**env, **environment})
-        self.pid, self.rest = self.process.pid, b""
+        self.pid, self.rest, self.by_signal = self.process.pid, b"", False
 
     def line(self, seconds):
         """Its next line; None: it has said none in time, or has ended."""
@@ -94,6 +123,8 @@ class Process:
     def end(self, seconds=30):
         """Its exit status; None: it does not end."""
         self.close()
+        if self.by_signal:
+            self.process.terminate()
         try:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
@@ -107,6 +138,15 @@ class Process:
         self.log.flush()
         self.log.seek(0)
         return self.log.read()
+
+
+def answers(port):
+    with socket.socket() as sock:
+        return not sock.connect_ex(("127.0.0.1", port))
+
+
+def children_of(pid):
+    return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
 
 
 def cost(pid):
@@ -147,11 +187,16 @@ def free_port():
 
 class Scene:
     """Victims and an enemy, and what is wrong with them."""
-    def __init__(self, case, folder):
-        self.case, self.folder, self.wrong, self.notes = case, folder, [], []
+    def __init__(self, case, folder, whole=False):
+        self.case, self.folder, self.whole, self.wrong, self.notes = case, folder, whole, [], []
         self.count, self.processes = 0, []
-        self.ports = [free_port() for _ in range(3)]	# of a shunted server, a plain one, and one of the enemy's
-        self.servers, self.clients, self.enemy = [], {}, None
+        self.ports = [free_port() for _ in range(4)]	# of a shunted server, a plain one, one of the enemy's, one behind a proxy
+        self.servers, self.clients, self.enemy, self.dir = [], {}, None, None
+        self.turns = {"without": [], "during": []}
+        if case.dir:
+            self.dir = f"{folder}/dir.{case.name}"
+            os.mkdir(self.dir)
+            os.chmod(self.dir, 0o1777)
 
     def start(self, what, command, user, shunted=False):
         self.count += 1
@@ -161,49 +206,82 @@ class Scene:
             command = (self.case.wrap if what == "server" or "passrights" in self.case.wrap else []) + SHUNT + command
             environment = {"SHUNT_LOG": self.case.log, "SHUNT_LOG_FILE": base + ".log", "SHUNT_STATS": base + ".stats",
                            "SHUNT_CLAIM_MS": str(CLAIM_MS), "SHUNT_BRIEF": "0", "SHUNT_REFUSED_MS": "300"}
+            environment.update({"SHUNT_DIR": self.dir} if self.dir else {})
         process = Process(command, user, base + ".err", **environment)
-        process.base, process.what, process.shunted = base, what, shunted
+        process.base, process.what, process.shunted, process.worker = base, what, shunted, process.pid
         self.processes.append(process)
         return process
 
-    def serve(self, port, shunted):
-        server = self.start("server", [PYTHON, str(HERE / "victim.py"), "serve", self.case.address, str(port)], SERVES, shunted)
+    def echo(self, port, shunted):
+        server = self.start("server", [PYTHON, str(HERE / "victim.py"), "serve", self.case.address, str(port)], SERVER, shunted)
         if not server.line(30):
             self.wrong.append("a server does not start: " + server.said()[-500:])
         return server
 
+    def service(self, port):
+        """A program of Debian's, as its service runs it."""
+        folder = f"{self.folder}/{SERVER}/{self.case.name}.{self.count}"
+        os.mkdir(folder, 0o700)
+        command = speech.command(self.case.victim, folder, self.case.address, port, self.ports[3])
+        for path in [folder, *pathlib.Path(folder).iterdir()]:
+            os.chown(path, SERVER, SERVER)
+        server = self.start("server", command, SERVER, True)
+        server.by_signal = True
+        until = time.monotonic() + 30
+        while not answers(port) and server.process.poll() is None and time.monotonic() < until:
+            time.sleep(0.02)
+        if not answers(port):
+            self.wrong.append("a server does not start: " + server.said()[-500:])
+        server.worker = ([server.pid] + children_of(server.pid))[-1]
+        return server
+
+    def start_servers(self):
+        self.servers = [self.echo(self.ports[0], True) if self.case.victim == "echo" else self.service(self.ports[0]),
+                        self.echo(self.ports[1], False)]
+        if self.case.victim == "haproxy":
+            self.servers.append(self.echo(self.ports[3], True))
+
     def call(self, what, port, shunted, calls=None):
-        return self.start(what, [PYTHON, str(HERE / "victim.py"), "call", str(port), str(calls or self.case.calls)], CALLS, shunted)
+        speaks = speech.SPEECH[self.case.victim] if port == self.ports[0] else "echo"
+        calls = calls or (CALLS if self.whole else self.case.calls)
+        return self.start(what, [PYTHON, str(HERE / "victim.py"), "call", str(port), str(calls), speaks], CLIENT, shunted)
 
     def attack(self):
-        where = {"ports": self.ports, "pids": [server.pid for server in self.servers], **self.case.where}
+        where = {"ports": self.ports, "pids": [server.pid for server in self.servers], "speech": speech.SPEECH[self.case.victim],
+                 "dir": self.dir, "again": self.whole and self.case.finishes, **self.case.where}
         self.enemy = self.start("enemy", self.case.enemy + [PYTHON, str(HERE / "attacks.py"), self.case.attack, json.dumps(where)],
-                                SERVES if self.case.same_user else ENEMY)
+                                SERVER if self.case.same_user else ENEMY)
         if self.enemy.line(30) != "ready":
             self.wrong.append("the enemy does not get ready: " + self.enemy.said()[-500:])
 
     def start_all(self):
         if self.case.attack and self.case.first:
             self.attack()
-        self.servers = [self.serve(self.ports[0], True), self.serve(self.ports[1], False)]
-        if self.case.steady:
-            self.start_clients()
-            self.before = self.measured()
-            self.end_clients()
+        self.start_servers()
+        if self.case.steady or (self.whole and self.case.attack and not (self.case.first or self.case.restart)):
+            self.without()
         if self.case.attack and not self.case.first:
             self.attack()
         if self.case.restart:	# the enemy waits for just this
             self.end_servers()
             time.sleep(0.1)
-            self.servers = [self.serve(self.ports[0], True), self.serve(self.ports[1], False)]
-        self.watches = [Watch(self.servers[0].pid)]
+            self.start_servers()
+        self.watches = [Watch(self.servers[0].worker)]
         self.start_clients()
         if self.case.attack == "proven-server":
             self.clients["to-enemy"] = self.call("to-enemy", self.ports[2], True)
 
+    def without(self):
+        """A turn that nobody attacks."""
+        self.start_clients()
+        self.turns["without"].append(self.measured())
+        self.end_clients()
+
     def start_clients(self):
         self.clients = {"both": self.call("both", self.ports[0], True), "to-plain": self.call("to-plain", self.ports[1], True),
                         "from-plain": self.call("from-plain", self.ports[0], False)}
+        if self.whole:
+            self.clients["plain"] = self.call("plain", self.ports[1], False)
 
     def end_clients(self):
         for client in self.clients.values():
@@ -214,13 +292,33 @@ class Scene:
         """Nobody is slower than before the attack. What a loaded machine does by itself is not the enemy's."""
         for what, steps in self.figures.items():
             for step, times in steps.items():
-                before = self.before.get(what, {}).get(step)
+                before = self.turns["without"][0].get(what, {}).get(step)
                 if not before:
                     continue
                 for figure, ratio, slack in (("median", 1.2, 0.003), ("most", 5, 0.5)):
                     if times[figure] > max(ratio * before[figure], before[figure] + slack):
                         self.wrong.append(f"{what}: {step} takes {times[figure] * 1e3:.2f} ms ({figure}), before the attack "
                                           f"{before[figure] * 1e3:.2f} ms")
+
+    def ratio(self, what, figure):
+        """How much longer a short connection takes in the attack, and what it takes without, in ms."""
+        during, without = ([turn[what]["whole"][figure] for turn in self.turns[when] if what in turn] for when in ("during", "without"))
+        if not during or not without:
+            return 0, 0
+        usual = statistics.mean(without) if figure == "median" else max(without)
+        return (statistics.mean(during) if figure == "median" else statistics.median_low(during)) / usual, usual * 1e3
+
+    def compared_in_turns(self):
+        for figure, bound in (("median", MEDIAN), ("most", MOST)):
+            own = max(1, self.ratio("plain", figure)[0])	# what the machine does to those who have nothing to do with us
+            said = []
+            for what in ("both", "to-plain", "from-plain", "plain"):
+                ratio, usual = self.ratio(what, figure)
+                said.append(f"{what} x{ratio:.2f} of {usual:.2f} ms")
+                if ratio > bound * own:
+                    self.wrong.append(f"{what}: a short connection takes {ratio:.2f} times as long ({figure}), one that is all plain "
+                                      f"{own:.2f} times")
+            self.notes.append(f"{figure}: " + ", ".join(said))
 
     def measured(self):
         """All steps of all clients."""
@@ -271,7 +369,11 @@ class Scene:
 
     def report(self):
         """What the enemy has seen. His work is over, or he is told so; he holds what he has."""
-        return self.enemy.line(60) if self.enemy else None
+        if not self.enemy:
+            return None
+        if self.whole and self.case.finishes:
+            os.kill(self.enemy.pid, signal.SIGUSR1)
+        return self.enemy.line(60)
 
     def bounded(self):
         memory, fds, threads = self.watches[0].stop()
@@ -306,9 +408,22 @@ class Scene:
 
     def end_servers(self):
         for server in self.servers:
-            if server.end() != 0:
+            begun = time.monotonic()
+            status, took = server.end(), time.monotonic() - begun
+            if status != (speech.ENDS.get(self.case.victim, 0) if server.by_signal else 0):
                 self.wrong.append(f"a server ends with {server.process.returncode}: {server.said()[-300:]}")
+            if self.whole and took > HANG:
+                self.wrong.append(f"a server ends after {took:.1f} s")
         self.servers = []
+
+    def end_attacked(self):
+        """The servers are told to end while somebody attacks."""
+        if self.case.attack:
+            self.attack()
+            self.enemy.line(0.5)
+        self.end_servers()
+        if self.case.attack:
+            self.enemy.end()
 
     def shown(self):
         """What people read has no control characters."""
@@ -326,8 +441,14 @@ class Scene:
         self.figures = self.measured()
         if self.case.steady:
             self.compared()
-        ends_itself = self.case.attack and self.case.attack.split("-")[0] in ("flood", "fds", "proven", "dies")
-        if ends_itself and self.case.attack not in ("proven-others", "proven-escapes", "proven-server"):
+        self.turns["during"].append(self.figures)
+        if self.whole and self.case.attack:
+            more, self.clients = self.clients, {}
+            self.start_clients()
+            self.turns["during"].append(self.measured())
+            self.end_clients()
+            self.clients = more
+        if self.case.finishes:
             report = self.report()
             self.verdicts()
         else:
@@ -344,6 +465,12 @@ class Scene:
             self.enemy.end()
         self.afterwards()
         self.end_clients()
+        if self.whole and self.case.attack:
+            self.without()
+            while len(self.turns["without"]) < 2:
+                self.without()
+            self.compared_in_turns()
+            self.end_attacked()
         self.end_servers()
         self.shown()
 
@@ -351,11 +478,11 @@ class Scene:
         """By the enemy's own words he got nothing that was not his."""
         if not seen:
             self.wrong.append("the enemy says nothing: " + self.enemy.said()[-800:])
-        reach = REACHES[max((begin for begin in REACHES if self.case.attack.startswith(begin)), key=len)]
+        reach = REACHES[max((begin for begin in REACHES if self.case.base.startswith(begin)), key=len)]
         if reach and not seen.get(reach):
             self.wrong.append(f"the enemy has not got so far: nothing {reach}")
         self.notes.append("enemy: " + ", ".join(f"{count} {what}" for what, count in seen.items()))
-        if seen.get("memory") and not seen.get("proven"):
+        if seen.get("memory") and not seen.get("proven") and not self.case.dir:
             self.wrong.append("he has got memory")
         for what in ("others' accepted", "others' proven", "met from another namespace"):
             if seen.get(what):
@@ -376,7 +503,7 @@ class Scene:
 
 def strangers(scene):
     """What strangers have at the server, as its statistics say."""
-    said = subprocess.run([TOOL, "stat", "--json", str(scene.servers[0].pid)], capture_output=True, check=False)
+    said = subprocess.run([TOOL, "stat", "--json", str(scene.servers[0].worker)], capture_output=True, check=False)
     return json.loads(said.stdout)[0]["strangers"]
 
 
@@ -389,7 +516,7 @@ def half_of_the_links(scene):
         scene.wrong.append(f"strangers have {sums['links']} links, of {sums['links_most']}")
     if sums["address_space"] > sums["links"] * 2 * (arena + 16 * MB):
         scene.wrong.append(f"{sums['links']} links map {sums['address_space'] >> 30} GiB")
-    status = pathlib.Path(f"/proc/{scene.servers[0].pid}/status").read_text(encoding="ascii")
+    status = pathlib.Path(f"/proc/{scene.servers[0].worker}/status").read_text(encoding="ascii")
     mapped = int(re.search(r"^VmSize:\s+(\d+)", status, re.M).group(1)) * 1024
     if mapped > (sums["links"] + 8) * 2 * (arena + 16 * MB):
         scene.wrong.append(f"the server maps {mapped >> 30} GiB with {sums['links']} links")
@@ -440,7 +567,42 @@ def cases():
     some += [Case("dies", quick=False), Case("dies-squatting", first=True, calls=80), Case("dies", where={"times": 1, "steps": ["asked", "revealed", "shown 4"]})]
     some[-1].name, some[-1].quick = "dies-some", True
     some.append(Case("flood-have", alone=True, wrap=few, fds=TELLERS + 16, check=half_of_the_tellers))
-    return some
+    some += at_doors_of_a_directory()
+    return some + at_services(some)
+
+
+def at_doors_of_a_directory():
+    """The same without any connection, at the doors in a SHUNT_DIR; there is one for each address that is no loopback address."""
+    if not os.environ.get("ADDRESS"):
+        print("# doors in SHUNT_DIR are left out: no address for them", flush=True)
+        return []
+    unguarded = [LACKING, "passrights"]
+    more = {"address": "0.0.0.0", "dir": True}
+    some = [Case(f"fds-{kind}", links_during=True, quick=kind == "hello", **more) for kind in ("knock", "ask", "hello")]
+    some += [Case("fds-hello", wrap=unguarded, fds=GUEST_FDS + 253, **more)]
+    some += [Case(f"flood-{what}", alone=True, **more) for what in ("connects", "knocks")]
+    some += [Case("proven-hello", fds=GUEST_FDS + 200, mb=64, **more), Case("proven-lingers", quick=True, mb=64, **more),
+             Case("proven-lingers", wrap=unguarded, mb=64, **more)]
+    few = ["prlimit", f"--nofile={NOFILE}:{NOFILE}"]
+    return some + [Case("proven-links", alone=True, fds=4 * LINKS_PER_PROCESS, mb=128, wrap=few, check=half_of_the_links, **more)]
+
+
+# Attacks on what a linked stranger shares with a process, and those whose course depends on what its program does.
+AT_SERVICES = ("", "squat-silent", "squat-plays-along", "claim-wrong", "claim-hurried", "fds-ask", "fds-hello-unguarded", "flood-knocks",
+               "flood-deaf", "flood-tuples", "proven-hello", "proven-claims", "proven-scribbles", "proven-lingers",
+               "proven-lingers-unguarded", "proven-wakes", "proven-links", "proven-retire", "dies", "dir-proven-lingers")
+AT_SERVICES_QUICK = ("proven-wakes@redis", "proven-lingers@nginx", "proven-hello@haproxy")
+
+
+def at_services(some):
+    found = []
+    for service, program in speech.PROGRAM.items():
+        if shutil.which(program):
+            found.append(service)
+        else:
+            print(f"# {program} is not installed: left out", flush=True)
+    return [case.beside(service, f"{case.base}@{service}" in AT_SERVICES_QUICK)
+            for service in found for case in some if case.base in AT_SERVICES and case.name == case.base]
 
 
 # --- all of them ---
@@ -457,11 +619,11 @@ def ratio_text(figures, bare):
 
 
 class Run:
-    def __init__(self, folder):
-        self.folder, self.done, self.failed, self.bare, self.lock = folder, 0, 0, {}, threading.Lock()
+    def __init__(self, folder, whole):
+        self.folder, self.whole, self.done, self.failed, self.bare, self.lock = folder, whole, 0, 0, {}, threading.Lock()
 
     def one(self, case):
-        scene, begun = Scene(case, self.folder), time.monotonic()
+        scene, begun = Scene(case, self.folder, self.whole), time.monotonic()
         try:
             scene.run()
         except Exception as error:  # noqa: BLE001
@@ -473,7 +635,7 @@ class Run:
 
     def tell(self, case, scene, seconds):
         figures = getattr(scene, "figures", {})
-        if not case.attack:
+        if not case.attack and case.victim == "echo":
             self.bare = figures
         self.done += 1
         known = KNOWN.get(case.name)
@@ -484,12 +646,12 @@ class Run:
         verdict = "not ok" if scene.wrong else "ok"
         if known and not scene.wrong:
             print("#   it passes: its row in KNOWN may go")
-        print(f"{verdict} {self.done} - {case.name or 'nobody attacks'}" + (f" # TODO {known}" if known else ""), flush=True)
+        print(f"{verdict} {self.done} - {case.name if case.attack else 'nobody attacks' + case.name}" + (f" # TODO {known}" if known else ""), flush=True)
         self.failed += bool(scene.wrong) and not known
 
     def all(self, some, jobs):
         first = [case for case in some if not case.attack]
-        for case in first or [Case("")]:
+        for case in first or [Case("", links_during=True)]:
             self.one(case)
         together = [case for case in some if case.attack and not case.alone]
         with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -503,23 +665,26 @@ class Run:
 
 def main():
     words = sys.argv[1:]
-    folder, jobs, quick = None, 3, False
+    folder, jobs, quick, whole = None, 3, False, False
     chosen = []
     while words:
         word = words.pop(0)
         if word == "--quick":
             quick = True
+        elif word == "--whole":
+            whole, jobs = True, 1
         elif word in ("--keep", "--jobs"):
             value = words.pop(0)
             folder, jobs = (value, jobs) if word == "--keep" else (folder, int(value))
         else:
             chosen.append(word)
+    os.environ["PATH"] += ":/usr/sbin"
     some = [case for case in cases() if (case.name in chosen if chosen else case.quick or not quick)]
-    for user in SERVES, CALLS, ENEMY:
+    for user in SERVER, CLIENT, ENEMY:
         os.makedirs(f"{folder}/{user}", exist_ok=True)
         os.chown(f"{folder}/{user}", user, user)
         os.chmod(f"{folder}/{user}", 0o700)
-    sys.exit(Run(folder).all(some, jobs))
+    sys.exit(Run(folder, whole).all(some, jobs))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Users who mean no good, beside programs of two others: hostile.py. `make check-all` runs one attack of each kind;
-# ALL=1 hostile.sh runs all of them, and hostile.sh NAME... some. Needs root, to be three users. TAP.
+# ALL=1 hostile.sh runs all of them one after another, and compares times (half an hour); hostile.sh NAME... some, with ALL=1 in
+# that way. Needs root, to be three users. TAP.
 set -u
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=../calls/where.sh
@@ -27,7 +28,14 @@ fi
 
 scratch hostile
 chmod 711 "$scratch"
-if [ $# -eq 0 ] && [ -z "${ALL:-}" ]; then
+if [ "${ALL:-}" ]; then
+	set -- --whole "$@"
+elif [ $# -eq 0 ]; then
 	set -- --quick
+fi
+# Doors in SHUNT_DIR are for addresses that are no loopback addresses. A network of our own can have one.
+address=10.99.0.1
+if [ "${ALONE-}" = yes ] && ip address add "$address/32" dev lo 2> /dev/null; then
+	export ADDRESS=$address
 fi
 PYTHON=$python BUILD=$builddir SHUNT=$shunt_run "$python" "$here/hostile.py" --keep "$scratch" "$@"

@@ -4,7 +4,8 @@
 
 victim.py serve ADDRESS PORT   an echo server; says "port N"; ends with its standard input. A client may ask for what such servers
                                do with a connection by the first word of what it sends: see ODD
-victim.py call PORT CALLS      short connections, some of which wait before their first byte, beside a long one; says how long
+victim.py call PORT CALLS SPEECH
+                               short connections, some of which wait before their first byte, beside a long one; says how long
                                each step took, as JSON, then keeps two connections busy; ends with its standard input
 """
 import json
@@ -15,8 +16,12 @@ import socket
 import sys
 import time
 
+sys.dont_write_bytecode = True
+import speech  # noqa: E402
+
 PATIENCE = 60	# seconds, after which a call is lost
 IDLE = 0.03	# seconds that some connections wait for their first byte: time for a stranger to see them
+IDLE_CALLS = 80	# that many calls, and of these a third
 
 
 # --- the server ---
@@ -142,15 +147,12 @@ def dial(port):
     return sock
 
 
-def ask(sock, rng, most):
-    out = rng.randbytes(rng.randrange(1, most))
-    sock.sendall(out)
-    back = bytearray()
-    while len(back) < len(out):
-        some = sock.recv(len(out) - len(back))
-        if not some:
-            sys.exit("the connection has ended early")
-        back += some
+def ask(sock, speaks, rng, most):
+    out = speech.data_of(speaks, rng, rng.randrange(1, most))
+    try:
+        back = speech.ask(speaks, sock, out)
+    except EOFError as error:
+        sys.exit(str(error))
     if back != out:
         sys.exit("the bytes are others")
 
@@ -159,30 +161,37 @@ def close(sock):
     sock.close()
 
 
-def call_once(port, rng, times, idle):
+def call_once(port, ask_it, times, idle):
+    begun = time.monotonic()
     sock = times.take("connect", dial, port)
+    waits = time.monotonic()
     if idle:
         time.sleep(IDLE)
-    times.take("first", ask, sock, rng, 4096)
+    waits = time.monotonic() - waits
+    times.take("first", ask_it, sock, 4096)
+    spent = time.monotonic() - begun - waits
     for _ in range(3):
-        times.take("more", ask, sock, rng, 4096)
+        times.take("more", ask_it, sock, 4096)
+    begun = time.monotonic()
     times.take("close", close, sock)
+    times.setdefault("whole", []).append(spent + time.monotonic() - begun)
 
 
-def call(port, calls):
+def call(port, calls, speaks):
     port, rng, times = int(port), random.Random(os.getpid()), Times()
+    ask_it = lambda sock, most: ask(sock, speaks, rng, most)  # noqa: E731
     long = dial(port)
-    ask(long, rng, 4096)
+    ask_it(long, 4096)
     for i in range(int(calls)):
-        call_once(port, rng, times, i % 3 == 0)
-        times.take("long", ask, long, rng, 1 << 16)
+        call_once(port, ask_it, times, i % 3 == 0 and i < IDLE_CALLS)
+        times.take("long", ask_it, long, 1 << 16)
     fresh = dial(port)
     time.sleep(IDLE)
-    ask(fresh, rng, 4096)
+    ask_it(fresh, 4096)
     print(json.dumps(times.figures()), flush=True)
     while not select.select([0], [], [], 0.02)[0]:
-        ask(long, rng, 4096)
-        ask(fresh, rng, 4096)
+        ask_it(long, 4096)
+        ask_it(fresh, 4096)
     for sock in long, fresh:
         sock.shutdown(socket.SHUT_WR)
         if sock.recv(1):
