@@ -76,6 +76,29 @@ for door in stat adm; do
 	lacks "$(cat "$work/$door")" came
 done
 
+# asked HOW: how many doors of one stranger a look asks.
+asked() {
+	local in told
+	mkfifo "$work/told" && exec {told}<>"$work/told"
+	exec {in}< <(ulimit -n 6000 && exec "${stranger[@]}" "$python" "$top_srcdir/tests/doors_fake.py" stat "$1" <"$work/told" {told}>&-)
+	read -r fake _ <&"$in"
+	fakes+=("$fake")
+	ends "$shunt" stat
+	exec {told}>&-
+	rm "$work/told"
+	read -r asked <&"$in"
+}
+
+# Of one stranger 4,096 doors are asked, and 256 at a time: silent ones have their time together.
+if [ ${#stranger[@]} = 0 ] || { [ "$(ulimit -Hn)" != unlimited ] && [ "$(ulimit -Hn)" -lt 6000 ]; }; then
+	echo "not tested: a stranger with more than 4,096 doors"
+else
+	asked many
+	[ "$asked" -le 4096 ] || problem "$asked doors of one stranger are asked"
+	asked crowd
+	[ "$asked" = 256 ] || problem "$asked silent doors of one stranger are asked"
+fi
+
 # The memory of who asks is bounded, whatever comes. A sanitizer needs more.
 # shellcheck disable=SC2317 # expect calls it
 most() {

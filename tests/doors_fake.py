@@ -7,12 +7,15 @@ HOW     lingers        a socket whose close() takes hours, at once
         lingers-later  the same, in the midst of an answer
         lingers-behind the same, behind a whole answer
         counts         a line for each who comes, and nothing else
+        many           4,200 doors that answer; says how many of them were asked when its standard input ends
+        crowd          40 processes with ten silent doors each; the same
 
 The last descriptor of that socket is in the queue of who asks.
 """
 import array
 import os
 import pathlib
+import select
 import socket
 import struct
 import sys
@@ -62,8 +65,66 @@ def serve(client, door, how):
     return kept
 
 
+def make_doors(count):
+    doors = []
+    for _ in range(count):
+        doors.append(socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        doors[-1].bind(f"\0shunt/stat/{os.urandom(16).hex()}")
+        doors[-1].listen(1)
+    return doors
+
+
+def count_asked(doors, answer, came):
+    """A byte into `came` for each door that is asked, until the standard input ends."""
+    poll, by_number, asked, kept = select.poll(), {door.fileno(): door for door in doors}, set(), []
+    for fd in [0, *by_number]:
+        poll.register(fd, select.POLLIN)
+    while True:
+        for fd, _ in poll.poll():
+            if fd == 0:
+                return
+            client = by_number[fd].accept()[0]
+            if fd not in asked:
+                os.write(came, b"x")
+            asked.add(fd)
+            if not answer:
+                kept.append(client)
+                continue
+            try:
+                client.send(b"".join(ANSWERS["stat"]))
+            except OSError:
+                pass
+            client.close()
+
+
+def count_all(processes, doors, answer):
+    there, here = os.pipe()
+    children = []
+    for _ in range(processes):
+        children.append(os.fork())
+        if not children[-1]:
+            os.close(there)
+            some = make_doors(doors)
+            os.write(here, b"r")
+            count_asked(some, answer, here)
+            os._exit(0)
+    os.close(here)
+    for _ in children:
+        os.read(there, 1)
+    print(os.getpid(), 0, flush=True)
+    came = 0
+    while some := os.read(there, 65536):
+        came += len(some)
+    for child in children:
+        os.waitpid(child, 0)
+    print(came, flush=True)
+
+
 def main():
     door, how = sys.argv[1:]
+    if how in ("many", "crowd"):
+        count_all(*((1, 4200, True) if how == "many" else (40, 10, False)))
+        return
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen()

@@ -22,6 +22,7 @@ import struct
 import sys
 import threading
 import time
+import weakref
 
 sys.dont_write_bytecode = True
 import enemy  # noqa: E402
@@ -32,7 +33,7 @@ ESCAPES = "\x1b]0;title\x07\x1b[2J\r\x9b31m\x7f\nall is well"
 seen = collections.Counter()
 held = []	# what must not be closed
 mine = set()	# ports of our own connections
-users = {}	# of connections: what makes a worker of the server use one, which tells of those alone that last
+users = weakref.WeakSet()	# connections to workers of nginx, which tell of those alone that last
 again, enough = [], []	# true where they are not empty: it is done once more; that will do
 HOLDS = ("proven-links", "proven-wakes", "flood-have")	# what these hold goes on to harm, so they are not repeated
 DIR = None	# a SHUNT_DIR, whose doors are attacked instead of the abstract ones
@@ -50,7 +51,7 @@ def dial(where):
     mine.add(sock.getsockname()[1])
     speech.ask(where["speech"], sock, b"used")
     if where["speech"] == "http":
-        users[sock] = lambda: speech.ask("http", sock, b"again")
+        users.add(sock)
     return sock
 
 
@@ -735,7 +736,7 @@ def prove_there(channel, sock, step=lambda name: None):
         for _ in range(500 if name == "asked" and sock in users else 0):
             if select.select([channel.sock], [], [], 0.001)[0]:
                 return
-            users[sock]()
+            speech.ask("http", sock, b"again")
 
     if enemy.prove(channel, sock, step=asked):
         return channel
@@ -1333,7 +1334,6 @@ ATTACKS = {
 def release():
     """What was held for the last time, before it is done again."""
     held.clear()
-    users.clear()
     gc.collect()
 
 
