@@ -163,6 +163,21 @@ check "its heir is linked" linked 10.99.0.1
 check "and ends well" ended heir
 check "and the names of the dead are gone" test "$(names)" = 0
 
+# Who may open the directory may hold its flock: nobody waits for that, and nobody removes names then.
+up killed 10.99.0.1
+await named ::ffff:10.99.0.1
+{ kill -KILL "$killed_pid"; ended killed; } 2> /dev/null
+coprocess holder "${other[@]}" flock "$meet" bash -c 'echo held; read -r _'
+read -r _ <&"$holder_from"
+port=$((port - 1))
+up heir 10.99.0.1
+check "somebody holds the directory's flock: on TCP" on_tcp "$elsewhere" 10.99.0.1
+echo >&"$holder_to"
+ended holder
+renamed() { linked 10.99.0.1 > /dev/null; }
+check "and when it is let go of, the heir gets the name" await renamed
+check "and ends well, too" ended heir
+
 # --- directories that will not do ---
 
 refuses() { # both ends say so, and the connection stays on TCP

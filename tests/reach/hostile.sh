@@ -35,7 +35,7 @@ elif [ $# -eq 0 ]; then
 fi
 # Doors in SHUNT_DIR are for addresses that are no loopback addresses. A network of our own can have one.
 address=10.99.0.1
-if [ "${ALONE-}" = yes ] && ip address add "$address/32" dev lo 2> /dev/null; then
-	export ADDRESS=$address
+if [ "${ALONE-}" = yes ]; then
+	ip address replace "$address/32" dev lo 2> /dev/null && export ADDRESS=$address
 fi
 PYTHON=$python BUILD=$builddir SHUNT=$shunt_run "$python" "$here/hostile.py" --keep "$scratch" "$@"
