@@ -70,6 +70,10 @@ PAIR(pair_8, MOVES("movq", "rax", "rcx", "movq"), "rax", "rcx")
 PAIR(pair_16, MOVES("movups", "xmm0", "xmm1", "movups"), "xmm0", "xmm1")
 WHOLE(line, LINE_MOVES("movups"), "xmm0", "xmm1", "xmm2", "xmm3")
 WHOLE(line_past, LINE_MOVES("movntps"), "xmm0", "xmm1", "xmm2", "xmm3")
+WHOLE(line_wide,
+      "1:	vmovups	(%1), %%ymm0\n	vmovups	32(%1), %%ymm1\n"
+      "	vmovups	%%ymm0, (%0)\n	vmovups	%%ymm1, 32(%0)\n",
+      "xmm0", "xmm1")
 
 /* The instruction's registers are not the inputs', which the landing finds as they were. */
 static bool string(char *to, const char *from, size_t bytes)
@@ -88,6 +92,34 @@ bad:
 static inline void settle_past(void)
 {
 	__builtin_ia32_sfence();
+}
+
+enum { UNKNOWN, NARROW, WIDE };
+
+static uint8_t width;	/* any thread finds out the same */
+
+static __attribute__((noinline)) uint8_t find_width(void)
+{
+	__builtin_cpu_init();
+	return __builtin_cpu_supports("avx2") ? WIDE : NARROW;
+}
+
+static inline bool is_wide(void)
+{
+	if (__builtin_expect(__atomic_load_n(&width, __ATOMIC_RELAXED) == UNKNOWN, 0))
+		__atomic_store_n(&width, find_width(), __ATOMIC_RELAXED);
+	return __atomic_load_n(&width, __ATOMIC_RELAXED) == WIDE;
+}
+
+void shunt_copy_narrow(bool on)
+{
+	__atomic_store_n(&width, on ? NARROW : UNKNOWN, __ATOMIC_RELAXED);
+}
+
+/* Instructions with narrow registers are slow behind wide ones, unless the upper halves are said to be empty. */
+static inline void settle_wide(void)
+{
+	__asm__ volatile("vzeroupper" ::: "memory");
 }
 
 static inline uintptr_t *counter(ucontext_t *context)
@@ -111,7 +143,22 @@ WHOLE(line,
       "	stp	q0, q1, [%0]\n	stp	q2, q3, [%0, #32]\n",
       "v0", "v1", "v2", "v3")
 #define line_past line
+#define line_wide line
 #define string shunt_copy_plain
+
+static inline bool is_wide(void)
+{
+	return false;
+}
+
+static inline void settle_wide(void)
+{
+}
+
+void shunt_copy_narrow(bool on)
+{
+	(void)on;
+}
 
 static inline void settle_past(void)
 {
@@ -173,16 +220,25 @@ static inline __attribute__((always_inline)) bool few(char *to, const char *from
 
 /* More than a line. The first line and the last may overlap others; those between are whole lines of `to`. */
 static inline __attribute__((always_inline)) bool lines(char *to, const char *from, size_t bytes,
+							bool (*edge)(char *to, const char *from),
 							bool (*move)(char *to, const char *from))
 {
 	size_t at = LINE - ((uintptr_t)to & (LINE - 1));
 
-	if (!line(to, from))
+	if (!edge(to, from))
 		return false;
 	for (; bytes - at > LINE; at += LINE)
 		if (!move(to + at, from + at))
 			return false;
-	return line(to + bytes - LINE, from + bytes - LINE);
+	return edge(to + bytes - LINE, from + bytes - LINE);
+}
+
+static bool wide_lines(char *to, const char *from, size_t bytes)
+{
+	bool whole = lines(to, from, bytes, line_wide, line_wide);
+
+	settle_wide();
+	return whole;
 }
 
 bool shunt_copy_plain(void *to, const void *from, size_t bytes)
@@ -190,7 +246,7 @@ bool shunt_copy_plain(void *to, const void *from, size_t bytes)
 	shunt_poison_look(to, from, bytes);
 	if (bytes <= LINE)
 		return few(to, from, bytes);
-	return lines(to, from, bytes, line);
+	return is_wide() ? wide_lines(to, from, bytes) : lines(to, from, bytes, line, line);
 }
 
 /*
@@ -202,7 +258,7 @@ bool shunt_copy_past(void *to, const void *from, size_t bytes)
 	bool whole;
 
 	shunt_poison_look(to, from, bytes);
-	whole = bytes <= LINE ? few(to, from, bytes) : lines(to, from, bytes, line_past);
+	whole = bytes <= LINE ? few(to, from, bytes) : lines(to, from, bytes, line, line_past);
 	settle_past();
 	return whole;
 }
@@ -219,6 +275,11 @@ bool shunt_copy_lands(void *context)
 {
 	(void)context;
 	return false;
+}
+
+void shunt_copy_narrow(bool on)
+{
+	(void)on;
 }
 
 bool shunt_copy_plain(void *to, const void *from, size_t bytes)

@@ -32,6 +32,9 @@ bool shunt_copy_past(void *to, const void *from, size_t bytes) __attribute__((wa
 bool shunt_copy_string(void *to, const void *from, size_t bytes)
 	__attribute__((warn_unused_result));
 
+/* For tests: as on a processor without wide registers (AVX2), or again as on this one. */
+void shunt_copy_narrow(bool on);
+
 /*
  * In a handler of SIGSEGV or SIGBUS, with its third argument (a ucontext_t of SA_SIGINFO). True: the fault was in one of
  * these copies, which goes on to fail when the handler returns. Async-signal-safe.
