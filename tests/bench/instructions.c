@@ -83,7 +83,7 @@ static void turn(int set, int here, int there, ssize_t length)
 int main(int argc, char **argv)
 {
 	int turns = argc > 2 ? atoi(argv[1]) : 0, length = argc > 2 ? atoi(argv[2]) : 0;
-	int door = listener(loopback(0), 0, 1), near, far, sets[2], extra = epoll_create1(0);
+	int door, near, far, sets[2], extra;
 	struct sockaddr_in address;
 	socklen_t size = sizeof(address);
 	uint64_t before = 1, after = 0;
@@ -92,6 +92,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: instructions TURNS BYTES\n");
 		return 2;
 	}
+	door = listener(loopback(0), 0, 1);
+	extra = epoll_create1(0);
 	if (getsockname(door, (struct sockaddr *)&address, &size))
 		die("getsockname");
 	near = dial(address);

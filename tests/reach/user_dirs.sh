@@ -12,7 +12,10 @@ if [ "${1-}" = --inside ]; then
 	[ $# -gt 0 ] || given=(squat-silent squat-plays-along squat-owner)
 	said=$(USER_DIRS=yes "$here/hostile.sh" "${given[@]}")
 	status=$?
-	[ $status = 0 ] && [ $# = 0 ] && [[ $said != *"# SKIP"* ]] || { echo "$said"; exit $status; }
+	if [ $status != 0 ] || [ $# != 0 ] || [[ $said == *"# SKIP"* ]]; then
+		echo "$said"
+		exit $status
+	fi
 	grep -v '^1\.\.' <<< "$said"
 	count=$(grep -cE '^(not )?ok' <<< "$said")
 	# The directory of the server's user is another's: the abstract names count, and nobody squats on them; then somebody does.
