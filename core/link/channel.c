@@ -276,7 +276,7 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 	}
 	if (sockets_are_good(channel, fds, count))
 		while (*count)
-			sys->close(fds[--*count]);
+			shunt_screen_drop(channel->engine, fds[--*count], channel->proves);
 	return got ? wrong(channel, "a message of the wrong size, or with descriptors") : -EPIPE;
 }
 
@@ -425,7 +425,7 @@ void shunt_channel_close(struct shunt_channel *channel)
 {
 	while (channel->first)
 		drop_first(channel);
-	if (channel->admitted)
+	if (channel->kind == SHUNT_CHANNEL_UNIX && (channel->admitted || !channel->proves))
 		shunt_porter_let_go(channel->engine, channel->fd);
 	else if (channel->proves)
 		shunt_porter_dismiss(channel->engine, channel->fd);

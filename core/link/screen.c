@@ -39,16 +39,24 @@ static bool is_bell(const struct shunt_sys *sys, int fd)
 	       has_option(sys, fd, SO_ACCEPTCONN, 0);
 }
 
+/* As /proc names it. How many bytes; negative: /proc does not say. */
+static ssize_t name_of(struct shunt_engine *engine, int fd, char *text, size_t size)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return engine->sys->readlink(path, text, size);
+}
+
 /* By questions that the file's own server does not hear of, as it would of fstat(). */
 static enum kind kind_of(struct shunt_engine *engine, int fd)
 {
-	char path[32], text[8];
+	char text[8];
 	ssize_t got;
 
 	if (engine->sys->fcntl(fd, F_GET_SEALS) >= 0 || is_bell(engine->sys, fd))
 		return WANTED;
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	got = engine->sys->readlink(path, text, sizeof(text));
+	got = name_of(engine, fd, text, sizeof(text));
 	return begins(text, got, "socket:[") || begins(text, got, "pipe:[") ? BRIEF : UNKNOWN;
 }
 
@@ -72,6 +80,20 @@ static bool fds_let_go(struct shunt_engine *engine, const int *fds, int count)
 		}
 	}
 	return good;
+}
+
+void shunt_screen_drop(struct shunt_engine *engine, int fd, bool screened)
+{
+	const char *const eventfd = "anon_inode:[eventfd]";
+	char text[32];
+
+	if (screened || engine->sys->fcntl(fd, F_GET_SEALS) >= 0 ||
+	    begins(text, name_of(engine, fd, text, sizeof(text)), eventfd)) {
+		engine->sys->close(fd);
+		return;
+	}
+	shunt_own_fds_mark(engine, fd);
+	shunt_porter_close_later(engine, fd);
 }
 
 int shunt_screen_packet(struct shunt_engine *engine, int fd, int most, bool named)

@@ -22,5 +22,10 @@ int shunt_screen_packet(struct shunt_engine *engine, int fd, int most, bool name
  * `channel`), and can be closed in no time. False: they are closed elsewhere.
  */
 bool shunt_screen_sockets(struct shunt_engine *engine, int channel, const int *fds, int count);
+/*
+ * A descriptor goes that has come with a message. What has not been screened is closed here if it is a memory file or an
+ * eventfd, as peers send them that are believed. Others may take long: they are for the porter.
+ */
+void shunt_screen_drop(struct shunt_engine *engine, int fd, bool screened);
 
 #endif

@@ -7,6 +7,7 @@
 #include "core/recovery/failover.h"
 #include "core/stream/retire.h"
 #include <errno.h>
+#include "core/link/screen.h"
 #include "core/link/seats.h"
 #include "core/peer/attach.h"
 #include "core/peer/claim.h"
@@ -201,7 +202,7 @@ static bool message_hear(struct shunt_link *link)
 	else
 		shunt_hear_message(link, &message, fds, count);
 	while (count--)
-		link->engine->sys->close(fds[count]);
+		shunt_screen_drop(link->engine, fds[count], link->channel.proves);
 	/* Messages behind the end of a failover are not for this link any more. */
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD && !link->joining &&
 	       !shunt_failover_over(link);

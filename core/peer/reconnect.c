@@ -10,6 +10,7 @@
 #include "core/peer/claim_link.h"
 #include "core/peer/claim_state.h"
 #include "core/peer/link_make.h"
+#include "core/link/screen.h"
 #include "core/link/seats.h"
 #include "core/peer/links.h"
 #include "core/service.h"
@@ -190,6 +191,7 @@ static void comeback_hear(struct shunt_source *source, uint32_t events)
 	struct shunt_message message;
 	struct shunt_link *link;
 	int fds[SHUNT_CHANNEL_FDS], count, result;
+	bool screened = comeback->channel.proves;
 
 	(void)events;
 	shunt_own_fds_begin(engine);
@@ -203,7 +205,7 @@ static void comeback_hear(struct shunt_source *source, uint32_t events)
 		comeback_give_up(service, comeback);
 	}	/* else it was said to the link that is gone, before the peer knew */
 	while (count--)
-		engine->sys->close(fds[count]);
+		shunt_screen_drop(engine, fds[count], screened);
 	shunt_own_fds_end(engine);
 }
 
