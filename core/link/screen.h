@@ -23,8 +23,8 @@ int shunt_screen_packet(struct shunt_engine *engine, int fd, int most, bool name
  */
 bool shunt_screen_sockets(struct shunt_engine *engine, int channel, const int *fds, int count);
 /*
- * A descriptor goes that has come with a message. What has not been screened is closed here if it is a memory file or an
- * eventfd, as peers send them that are believed. Others may take long: they are for the porter.
+ * A descriptor goes that has come with a message. One that has not been screened is closed here if it is a memory file or
+ * an eventfd, as believed peers send them. Others may take long: they are for the porter.
  */
 void shunt_screen_drop(struct shunt_engine *engine, int fd, bool screened);
 
