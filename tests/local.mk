@@ -19,7 +19,7 @@ EXTRA_DIST += $(doctor_tests) tests/doctor_end.py tests/doctor_plain.c
 TESTS += $(doctor_tests)
 # Needs tests/calls/lacking.
 TESTS += tests/reach/hostile.sh tests/reach/user_dirs.sh
-EXTRA_DIST += tests/reach/hostile.sh tests/reach/user_dirs.sh tests/reach/hostile.py tests/reach/attacks.py tests/reach/enemy.py tests/reach/speech.py tests/reach/victim.py
+EXTRA_DIST += tests/reach/hostile.sh tests/reach/user_dirs.sh tests/reach/hostile.py tests/reach/attacks.py tests/reach/enemy.py tests/reach/speech.py tests/reach/victim.py tests/reach/waits.py
 # The symptom table of docs/TROUBLESHOOTING.md. Needs tests/bench/sick.
 TESTS += tests/findings.sh
 EXTRA_DIST += tests/findings.sh tests/findings_cases.sh

@@ -165,11 +165,17 @@ def claim(name, address, port, where, where_port):
     enemy.claim(channel, end)
     heard = channel.await_(enemy.ACCEPT)
     print("accepted" if heard else f"refused {enemy.Channel.refused}", flush=True)
-    if sys.stdin.readline():	# as nobody may on such a link
+    order = sys.stdin.readline()
+    if order == "ask\n":	# as nobody may on such a link
         enemy.Proof(channel, end).ask()
         while channel.receive():
             pass
         print("hung up", flush=True)
+    elif order == "expect\n":
+        number = struct.unpack_from("=I", heard.data, 20)[0]
+        channel.send(enemy.CONFIRM, number)
+        print("told its place" if channel.await_(enemy.NONCE) else "not told", flush=True)
+        channel.send(enemy.EXPECT, number)
     sys.stdin.read()
 
 

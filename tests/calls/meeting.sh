@@ -241,14 +241,22 @@ check "root takes its place" squats dead "on a link"
 
 up server 10.99.0.1
 await named ::ffff:10.99.0.1
-plain=$("${inside[@]}" $python -c "import socket; s = socket.socket(); s.bind(('10.99.0.2', 0)); print(s.getsockname()[1])")
-coprocess plain "${inside[@]}" $python -c "
+call_plainly() { # sets $plain, its port
+	plain=$("${inside[@]}" $python -c "import socket; s = socket.socket(); s.bind(('10.99.0.2', 0)); print(s.getsockname()[1])")
+	coprocess plain "${inside[@]}" $python -c "
 import os, socket, sys
 s = socket.create_connection(('10.99.0.1', $port), source_address=('10.99.0.2', $plain))
 for line in sys.stdin.buffer:
 	s.sendall(line)
-	sys.stdout.buffer.write(s.makefile('rb').readline())
+	if line == b'nonce\n':
+		data = s.recv(16 + len(line), socket.MSG_WAITALL)
+		line = b'%d bytes first\n' % (len(data) - len(line)) if data.endswith(line) else b'other bytes\n'
+	else:
+		line = s.makefile('rb').readline()
+	sys.stdout.buffer.write(line)
 	sys.stdout.flush()"
+}
+call_plainly
 answers() { # LINE
 	local line
 	echo "$1" >&"$plain_to" && read -r line <&"$plain_from" && [ "$line" = "$1" ]
@@ -276,6 +284,19 @@ check "a connection of the acceptor's own network is refused" claims "refused 0"
 ended claimant
 exec {local}>&-
 check "honest clients are linked still" linked 10.99.0.1
+ended plain
+# The nonce is known to its claimant when it is read, not before: it cannot choose the bytes, and gets none of the stream.
+call_plainly
+answers first
+claims accepted 10.99.0.2 $plain
+echo expect >&"$claimant_to" && read -r said <&"$claimant_from"
+check "a claimant that goes on makes the server say where its nonce is" test "$said" = "told its place"
+echo nonce >&"$plain_to" && read -r said <&"$plain_from"
+check "the plain client reads 16 bytes of it, and its own" test "$said" = "16 bytes first"
+check "and then its own alone" answers second
+echo end >&"$claimant_to"
+ended claimant
+check "nor has it a byte of the nonce's when the claimant has gone" answers third
 ended plain
 check "and the server ends well" ended server
 

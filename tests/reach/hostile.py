@@ -43,6 +43,7 @@ LACKING = f"{BUILD}/tests/calls/lacking"
 SERVER, CLIENT, ENEMY = 64001, 64002, 64003	# the users
 CLAIM_MS = 250
 HANG = 5	# seconds: what takes longer hangs
+ENDS = 8	# seconds in which a server ends: exit() waits 5 s for readers of what the program has sent (core/engine.c)
 SETTLES = 15	# seconds in which a connection gets a link or a reason
 MB = 1 << 20
 CALLS = 300	# short connections of each client in a turn of --whole
@@ -418,7 +419,7 @@ class Scene:
             status, took = server.end(), time.monotonic() - begun
             if status != (speech.ENDS.get(self.case.victim, 0) if server.by_signal else 0):
                 self.wrong.append(f"a server ends with {server.process.returncode}: {server.said()[-300:]}")
-            if self.whole and took > HANG:
+            if self.whole and took > ENDS:
                 self.wrong.append(f"a server ends after {took:.1f} s")
         if self.case.traced and servers:
             self.waits(servers[0])
