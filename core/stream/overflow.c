@@ -357,7 +357,7 @@ static bool is_all_read(struct shunt_stream *stream)
 	return unread_from(tx) >= atomic_load(&tx->staged);
 }
 
-bool shunt_overflow_repeat(struct shunt_stream *stream, int fd)
+bool shunt_overflow_repeat(struct shunt_stream *stream, int fd, bool exits)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_lane *lane = stream->lane;
@@ -370,7 +370,8 @@ bool shunt_overflow_repeat(struct shunt_stream *stream, int fd)
 	back = hand_back(stream, true);
 	shunt_lock_leave(&lane->lock);
 	shunt_lane_kick(lane);
-	if (back && has_left(stream, fd, atomic_load(&tx->handback_at) == atomic_load(&tx->staged)))
+	if (back && has_left(stream, fd,
+			     !exits && atomic_load(&tx->handback_at) == atomic_load(&tx->staged)))
 		note_repeated(stream);
 	return back;
 }
@@ -394,7 +395,7 @@ static void leave(struct shunt_stream *stream)
 {
 	shunt_assert_held(&stream->tx.lock);
 	if (shunt_streams_resets(stream->engine, stream, stream->fd) ||
-	    !shunt_overflow_repeat(stream, stream->fd))
+	    !shunt_overflow_repeat(stream, stream->fd, true))
 		shunt_overflow_to_tcp(stream, stream->fd);
 }
 

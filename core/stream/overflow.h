@@ -78,9 +78,10 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd) SHUNT_REQUIRES(s
 bool shunt_overflow_must_be_heard(struct shunt_stream *stream);
 /*
  * The direction is about to end: TCP takes the bytes without room, and those that the reader has not read, too
- * (repeat.h). False: nothing was done.
+ * (repeat.h). `exits`: nobody can be asked for the rest of what is repeated, so it waits for room. False: nothing was done.
  */
-bool shunt_overflow_repeat(struct shunt_stream *stream, int fd) SHUNT_REQUIRES(stream->tx.lock);
+bool shunt_overflow_repeat(struct shunt_stream *stream, int fd, bool exits)
+	SHUNT_REQUIRES(stream->tx.lock);
 /* The same for all streams: the process ends. Other threads may be in calls until `until`, a point in time. */
 void shunt_overflow_leave(struct shunt_engine *engine, uint64_t until);
 /* Finds readers that do not read. */

@@ -181,8 +181,8 @@ bool shunt_repeat_hides(struct shunt_stream *stream)
 	       (!stream->engine->sys->ioctl(stream->fd, FIONREAD, &there) && !there);
 }
 
-/* The kernel's queue has `wanted` bytes, or more of them are under way. */
-static bool comes(struct shunt_engine *engine, int fd, uint64_t wanted)
+/* The kernel's queue has `wanted` bytes; `trusts`: or more of them are under way. */
+static bool comes(struct shunt_engine *engine, int fd, uint64_t wanted, bool trusts)
 {
 	uint64_t until = shunt_now(engine) + ARRIVING;
 	bool ended;
@@ -196,10 +196,10 @@ static bool comes(struct shunt_engine *engine, int fd, uint64_t wanted)
 			return true;
 		sched_yield();
 	} while (!ended && shunt_now(engine) < until);
-	return !ended;
+	return trusts && !ended;
 }
 
-bool shunt_repeat_covers(struct shunt_stream *stream, int fd)
+bool shunt_repeat_covers(struct shunt_stream *stream, int fd, bool declined)
 {
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t end = shunt_end_at(&stream->end), head = atomic_load(&rx->head);
@@ -208,5 +208,5 @@ bool shunt_repeat_covers(struct shunt_stream *stream, int fd)
 	if (end == SHUNT_NEVER)
 		end = atomic_load(&rx->tail);
 	return shunt_intake_repeats(&rx->intake) && shunt_repeat_drop(stream, fd, true) &&
-	       (end <= head || comes(stream->engine, fd, end - head));
+	       (end <= head || comes(stream->engine, fd, end - head, !declined));
 }

@@ -42,9 +42,10 @@ uint64_t shunt_repeat_bytes(const struct shunt_stream *stream);
 uint64_t shunt_repeat_without(const struct shunt_stream *stream, uint64_t tcp);
 
 /*
- * The peer's process is gone, or does not answer: the kernel is to have what is unread, by the repeat alone. False: it
- * lacks some. Both locks held.
+ * The peer's process is gone, or does not answer: the kernel is to have what is unread, by the repeat alone. `declined`: it
+ * has answered that it cannot. Then the repeat may have had no room and lack its rest, so only what is there counts.
+ * False: the kernel lacks some. Both locks held.
  */
-bool shunt_repeat_covers(struct shunt_stream *stream, int fd);
+bool shunt_repeat_covers(struct shunt_stream *stream, int fd, bool declined);
 
 #endif

@@ -221,7 +221,7 @@ bool shunt_retire_alone(struct shunt_engine *engine, struct shunt_stream *stream
 	final = shunt_intake_final(&stream->rx.intake);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
 	    (final || atomic_load(&handing->retiring) == SHUNT_CANNOT_RETIRE)) {
-		covered = shunt_repeat_covers(stream, stream->fd);
+		covered = shunt_repeat_covers(stream, stream->fd, !final);
 		if (covered)
 			stop_reading(engine, &stream->rx);
 		/* A peer that goes on may have sent more by the link. */

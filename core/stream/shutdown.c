@@ -41,7 +41,7 @@ void shunt_tx_finish(struct shunt_stream *stream)
 static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool closing)
 {
 	shunt_assert_held(&stream->tx.lock);
-	if (!shunt_overflow_repeat(stream, fd))
+	if (!shunt_overflow_repeat(stream, fd, false))
 		shunt_overflow_to_tcp(stream, fd);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_loss_tell(stream);	/* before the kernel's end: it must not hide that something is missing */
