@@ -86,9 +86,9 @@ void shunt_screen_drop(struct shunt_engine *engine, int fd, bool screened)
 {
 	const char *const eventfd = "anon_inode:[eventfd]";
 	char text[32];
+	ssize_t bytes = screened ? 0 : name_of(engine, fd, text, sizeof(text));
 
-	if (screened || engine->sys->fcntl(fd, F_GET_SEALS) >= 0 ||
-	    begins(text, name_of(engine, fd, text, sizeof(text)), eventfd)) {
+	if (screened || engine->sys->fcntl(fd, F_GET_SEALS) >= 0 || begins(text, bytes, eventfd)) {
 		engine->sys->close(fd);
 		return;
 	}
