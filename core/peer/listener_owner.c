@@ -64,17 +64,17 @@ static void remember(struct shunt_service *service, struct shunt_teller *by,
 		     const struct shunt_have *have)
 {
 	struct shunt_engine *engine = service->engine;
-	struct shunt_had *place;
+	struct shunt_had *places, *oldest;
 
 	if (!service->had)
 		service->had = calloc(HAD_BUCKETS * HAD_PLACES, sizeof(*service->had));
 	if (!service->had)
 		return;
-	place = bucket(service, &have->tuple, false);
+	places = oldest = bucket(service, &have->tuple, false);
 	for (int i = 1; i < HAD_PLACES; i++)
-		if (place[i].deadline < place->deadline)
-			place = &place[i];
-	*place = (struct shunt_had) { have->tuple, have->process, (uint16_t)have->gate, by,
+		if (places[i].deadline < oldest->deadline)
+			oldest = &places[i];
+	*oldest = (struct shunt_had) { have->tuple, have->process, (uint16_t)have->gate, by,
 				      shunt_now(engine) + engine->config.claim_ms * 1000000 };
 }
 

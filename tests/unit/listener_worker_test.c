@@ -271,9 +271,62 @@ static void invitations_are_looked_at(void **state)
 	}
 }
 
+/* A connection of another port each time: the test has it, and the owner is ours. */
+static void tell_next(int fd)
+{
+	struct shunt_have have = { .type = SHUNT_HAVE_TUPLE };
+
+	tuple.peer_port++;
+	have.tuple = tuple;
+	assert_int_equal(shunt_listener_message_send(engine, fd, &have), 0);
+	step();
+}
+
+static bool finds_last(void)
+{
+	struct shunt_tuple claimed = shunt_tuple_reverse(&tuple);
+	struct shunt_worker worker;
+
+	return shunt_listener_owner_find(engine->service, &claimed, &worker);
+}
+
+/* The owner forgets the oldest of those in one bucket, and writes nowhere else. */
+static void last_one_is_remembered(void **state)
+{
+	struct shunt_have join = { .type = SHUNT_HAVE_JOIN };
+	struct shunt_name name, have;
+	int fds[2], fd;
+	bool strange;
+
+	(void)state;
+	engine->config.claim_ms = 1000000;
+	listen_somewhere(&name);
+	shunt_file_listening(engine, listener);
+	for (int i = 0; i < STEPS && rendezvous()->have_fd < 0; i++)
+		step();
+	accept_one(fds);
+	shunt_rendezvous_have(&name, &have);
+	fd = shunt_rendezvous_knock(engine, &have, &strange);
+	assert_true(fd >= 0);
+	assert_int_equal(shunt_listener_message_send(engine, fd, &join), 0);
+	step();
+	for (int i = 0; i < 4096; i++)
+		tell_next(fd);
+	for (int i = 0; i < 512; i++) {
+		tell_next(fd);
+		assert_true(finds_last());
+		for (int j = 0; j < 8; j++)
+			tell_next(fd);
+	}
+	shunt_own_fds_close(engine, fd);
+	close_all(fds);
+	engine->config.claim_ms = 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(last_one_is_remembered, set_up_manual),
 		cmocka_unit_test_setup(next_owner_is_told, set_up_manual),
 		cmocka_unit_test(invitations_are_looked_at),
 		cmocka_unit_test_setup(joiner_takes_over, set_up_manual),
