@@ -784,12 +784,17 @@ def prove_own(where, sock=None):
     return channel, sock
 
 
+def hello(channel, **more):
+    """Between network namespaces connections are proven by nonces."""
+    enemy.hello(channel, **{"nonces": int(bool(DIR)), **more})
+
+
 def linked(where, sock=None, size=enemy.SEGMENT):
     """The same, and it has answered our HELLO: its memory, too."""
     channel, sock = prove_own(where, sock)
     if not channel:
         return None, sock, None
-    enemy.hello(channel, memory=enemy.segment(size=size, told=size), size=size)
+    hello(channel, memory=enemy.segment(size=size, told=size), size=size)
     heard = channel.await_(enemy.HELLO)
     seen["hello"] += bool(heard)
     held.extend([channel, sock])
@@ -826,7 +831,7 @@ def wrong_hellos(where):
             seen["turned away"] += 1
             continue
         try:
-            enemy.hello(channel, **{key: value() if callable(value) else value for key, value in kind.items()})
+            hello(channel, **{key: value() if callable(value) else value for key, value in kind.items()})
             seen["answered" if channel.await_(enemy.HELLO) else "refused"] += 1
         except (OSError, TimeoutError):
             seen["refused"] += 1
@@ -1028,11 +1033,11 @@ def lingers_later(where):
 
             def lingers():
                 if at_once:
-                    enemy.hello(channel)  # pylint: disable=cell-var-from-loop
+                    hello(channel)  # pylint: disable=cell-var-from-loop
                 channel.send(kind, 1, fds=fds)  # pylint: disable=cell-var-from-loop
 
             if not at_once:
-                enemy.hello(channel)
+                hello(channel)
                 channel.await_(enemy.HELLO)
             seen[leave_there(near, lingers)] += 1
         except (OSError, TimeoutError, AttributeError):
