@@ -72,7 +72,7 @@ default_type text/plain; server {{ listen {address}:{port}; location / {{ return
 """
 HAPROXY = """global
     nbthread 2
-    maxconn 4000
+    maxconn 400
 defaults
     mode tcp
     timeout connect 10s
