@@ -152,24 +152,38 @@ static struct shunt_guest_user *place_of(struct shunt_service *service, uid_t us
 	return oldest;
 }
 
-/* One more of `sum`, which is one of the place's. */
-static void count_one(struct shunt_guest_user *place, uint32_t *sum, uint32_t most, uint64_t now)
+static const struct {
+	uint32_t of_user, of_all;	/* in SHUNT_WRONG_NS */
+	const char *what;
+} most[SHUNT_SUMS] = {
+	[SHUNT_SUM_WRONG] = { SHUNT_WRONG_PER_USER, SHUNT_WRONG,
+			      "claim connections that they do not have" },
+	[SHUNT_SUM_VAIN] = { SHUNT_VAIN_PER_USER, SHUNT_VAIN,
+			     "begin too much that comes to nothing" },
+};
+
+static void count_one(struct shunt_guest_user *place, enum shunt_sum sum, uint32_t limit,
+		      uint64_t now)
 {
 	if (!place->since || now - place->since >= SHUNT_WRONG_NS) {
 		place->since = now;
-		place->wrong = place->vain = 0;
+		memset(place->sum, 0, sizeof(place->sum));
 	}
-	if (++*sum >= most)
+	if (++place->sum[sum] >= limit)
 		place->until = now + SHUNT_WRONG_NS;
 }
 
-/* The user has just been counted. */
-static void end_if_barred(struct shunt_service *service, uid_t user, bool before, const char *what)
+static void count(struct shunt_service *service, uid_t user, enum shunt_sum sum)
 {
-	if (before || !is_barred(service, user))
+	uint64_t now = shunt_now(service->engine);
+	bool barred = is_barred(service, user);
+
+	count_one(&service->users[0], sum, most[sum].of_all, now);
+	count_one(place_of(service, user), sum, most[sum].of_user, now);
+	if (barred || !is_barred(service, user))
 		return;
 	shunt_log(SHUNT_LOG_WARN, "processes of user %u %s: none is heard for a minute", user,
-		  what);
+		  most[sum].what);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		if (link->channel.proves && is_guest(link) && link->peer_user == user)
 			shunt_link_fail(link, "its user's processes claim what they do not have");
@@ -177,24 +191,12 @@ static void end_if_barred(struct shunt_service *service, uid_t user, bool before
 
 void shunt_limits_wrong(struct shunt_service *service, uid_t user)
 {
-	struct shunt_guest_user *all = &service->users[0], *place = place_of(service, user);
-	uint64_t now = shunt_now(service->engine);
-	bool before = is_barred(service, user);
-
-	count_one(all, &all->wrong, SHUNT_WRONG, now);
-	count_one(place, &place->wrong, SHUNT_WRONG_PER_USER, now);
-	end_if_barred(service, user, before, "claim connections that they do not have");
+	count(service, user, SHUNT_SUM_WRONG);
 }
 
 void shunt_limits_vain(struct shunt_service *service, uid_t user)
 {
-	struct shunt_guest_user *all = &service->users[0], *place = place_of(service, user);
-	uint64_t now = shunt_now(service->engine);
-	bool before = is_barred(service, user);
-
-	count_one(all, &all->vain, SHUNT_VAIN, now);
-	count_one(place, &place->vain, SHUNT_VAIN_PER_USER, now);
-	end_if_barred(service, user, before, "begin too much that comes to nothing");
+	count(service, user, SHUNT_SUM_VAIN);
 }
 
 bool shunt_limits_hears_user(const struct shunt_service *service, uid_t user)

@@ -38,11 +38,13 @@ struct shunt_strangers {
 	_Atomic uint64_t refused; /* by any limit of a peer */
 };
 
+/* Wrong answers; proofs whose connection ended, and questions of relatives of nobody. */
+enum shunt_sum { SHUNT_SUM_WRONG, SHUNT_SUM_VAIN, SHUNT_SUMS };
+
 /* Sums of a user's processes, of things that came to nothing (possession.h, kin_door.h). */
 struct shunt_guest_user {
 	uid_t user;
-	uint32_t wrong;		/* answers */
-	uint32_t vain;		/* proofs whose connection ended, and questions of relatives of nobody */
+	uint32_t sum[SHUNT_SUMS];
 	uint64_t since;		/* the first of them; 0: there are none */
 	uint64_t until;		/* the user is not heard */
 };

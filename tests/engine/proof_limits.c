@@ -103,7 +103,7 @@ static in_port_t port_of(int fd)
 
 static uint32_t vain(void)
 {
-	return engines[1]->service->users[0].vain;
+	return engines[1]->service->users[0].sum[SHUNT_SUM_VAIN];
 }
 
 /* The bits are wrong: the program is about to close the connection, and has them back. */
@@ -167,7 +167,7 @@ void not_much_is_in_doubt(void **state)
 	for (int i = 0; i < SHUNT_DOUBTS_PER_USER + 3; i++)
 		show_nothing(&pair);
 	assert_int_equal(engines[1]->service->doubts.count, SHUNT_DOUBTS_PER_USER);
-	assert_int_equal(engines[1]->service->users[0].wrong, 3);
+	assert_int_equal(engines[1]->service->users[0].sum[SHUNT_SUM_WRONG], 3);
 	assert_int_equal(wrong(1), SHUNT_DOUBTS_PER_USER + 3);
 	assert_false(is_heard());
 	freeze_clock(false);

@@ -176,7 +176,7 @@ static void ask_as_relative(int fd, const struct shunt_take *take, size_t bytes)
 
 static uint32_t vain(void)
 {
-	return engines[1]->service->users[0].vain;
+	return engines[1]->service->users[0].sum[SHUNT_SUM_VAIN];
 }
 
 /* Questions of relatives of nobody are counted, and not those of a peer's. Their user is not heard for a while. */
@@ -217,12 +217,12 @@ void relatives_of_nobody_are_counted(void **state)
 	take.kin[0]++;
 	for (asked = vain(); asked < SHUNT_VAIN_PER_USER + 100; asked++)
 		ask_as_relative(fd, &take, sizeof(take));
-	assert_int_equal(user->vain, SHUNT_VAIN_PER_USER);
+	assert_int_equal(user->sum[SHUNT_SUM_VAIN], SHUNT_VAIN_PER_USER);
 	assert_false(shunt_limits_hears_user(engines[1]->service, getuid()));
 	assert_true(shunt_limits_hears_user(engines[1]->service, getuid() + 1));
 	pair_skew += SHUNT_WRONG_NS;
 	ask_as_relative(fd, &take, sizeof(take));
-	assert_int_equal(user->vain, 1);
+	assert_int_equal(user->sum[SHUNT_SUM_VAIN], 1);
 	freeze_clock(false);
 	close(fd);
 	end_bed();

@@ -146,7 +146,7 @@ uint32_t wrong(int i)
 {
 	pair_skew += SHUNT_DOUBT_NS;
 	settle();
-	return engines[i]->service->users[0].wrong;
+	return engines[i]->service->users[0].sum[SHUNT_SUM_WRONG];
 }
 
 uint8_t options_of(int fd)
