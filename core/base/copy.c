@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each move is an assembler block with a landing: a row that says where to go on if an instruction of the block faults.
- * The kernel keeps a table of this kind for its own copies (extable). A block names every register that it changes. So the C code
- * that follows finds its other registers intact, whether the block ran to its end or left by the landing.
+ * The kernel keeps a table of this kind for its own copies (extable). A block names every register that it changes. So the
+ * C code that follows finds its other registers intact, whether the block ran to its end or left by the landing.
  *
  * Other processors than these two have no landings: there a fault is the program's SIGSEGV.
  */
@@ -111,11 +111,6 @@ static inline bool is_wide(void)
 	return __atomic_load_n(&width, __ATOMIC_RELAXED) == WIDE;
 }
 
-void shunt_copy_narrow(bool on)
-{
-	__atomic_store_n(&width, on ? NARROW : UNKNOWN, __ATOMIC_RELAXED);
-}
-
 /* Instructions with narrow registers are slow behind wide ones, unless the upper halves are said to be empty. */
 static inline void settle_wide(void)
 {
@@ -153,11 +148,6 @@ static inline bool is_wide(void)
 
 static inline void settle_wide(void)
 {
-}
-
-void shunt_copy_narrow(bool on)
-{
-	(void)on;
 }
 
 static inline void settle_past(void)
@@ -241,12 +231,18 @@ static bool wide_lines(char *to, const char *from, size_t bytes)
 	return whole;
 }
 
-bool shunt_copy_plain(void *to, const void *from, size_t bytes)
+bool shunt_copy_narrow(void *to, const void *from, size_t bytes)
 {
 	shunt_poison_look(to, from, bytes);
-	if (bytes <= LINE)
-		return few(to, from, bytes);
-	return is_wide() ? wide_lines(to, from, bytes) : lines(to, from, bytes, line, line);
+	return bytes <= LINE ? few(to, from, bytes) : lines(to, from, bytes, line, line);
+}
+
+bool shunt_copy_plain(void *to, const void *from, size_t bytes)
+{
+	if (bytes > LINE && !is_wide())
+		return shunt_copy_narrow(to, from, bytes);
+	shunt_poison_look(to, from, bytes);
+	return bytes <= LINE ? few(to, from, bytes) : wide_lines(to, from, bytes);
 }
 
 /*
@@ -277,9 +273,9 @@ bool shunt_copy_lands(void *context)
 	return false;
 }
 
-void shunt_copy_narrow(bool on)
+bool shunt_copy_narrow(void *to, const void *from, size_t bytes)
 {
-	(void)on;
+	return shunt_copy_plain(to, from, bytes);
 }
 
 bool shunt_copy_plain(void *to, const void *from, size_t bytes)

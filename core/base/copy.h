@@ -23,6 +23,9 @@ enum shunt_copy_choice { SHUNT_COPY_AUTO, SHUNT_COPY_MEMCPY, SHUNT_COPY_NT };	/*
 
 /* By plain stores. False: a fault. */
 bool shunt_copy_plain(void *to, const void *from, size_t bytes) __attribute__((warn_unused_result));
+/* By those that each processor has. The other has wider ones where it can (AVX2). */
+bool shunt_copy_narrow(void *to, const void *from, size_t bytes)
+	__attribute__((warn_unused_result));
 /*
  * By stores that go past the caches, where the processor has them, else as above. A later store of the
  * thread is seen after the bytes: the call ends with the barrier that such stores need.
@@ -31,9 +34,6 @@ bool shunt_copy_past(void *to, const void *from, size_t bytes) __attribute__((wa
 /* As memcpy of the C library copies many bytes: by a string instruction, where the processor has one. */
 bool shunt_copy_string(void *to, const void *from, size_t bytes)
 	__attribute__((warn_unused_result));
-
-/* For tests: as on a processor without wide registers (AVX2), or again as on this one. */
-void shunt_copy_narrow(bool on);
 
 /*
  * In a handler of SIGSEGV or SIGBUS, with its third argument (a ucontext_t of SA_SIGINFO). True: the fault was in one of

@@ -41,18 +41,9 @@ static bool as_nt(void *to, const void *from, size_t bytes)
 	return as_chosen(SHUNT_COPY_NT, to, from, bytes);
 }
 
-static bool as_narrow(void *to, const void *from, size_t bytes)
-{
-	bool whole;
-
-	shunt_copy_narrow(true);
-	whole = shunt_copy_plain(to, from, bytes);
-	shunt_copy_narrow(false);
-	return whole;
-}
-
 static bool (*const kinds[])(void *to, const void *from, size_t bytes) = {
-	shunt_copy_plain, shunt_copy_past, shunt_copy_string, as_auto, as_memcpy, as_nt, as_narrow,
+	shunt_copy_plain, shunt_copy_narrow, shunt_copy_past, shunt_copy_string,
+	as_auto, as_memcpy, as_nt,
 };
 
 #define KINDS (sizeof(kinds) / sizeof(kinds[0]))
