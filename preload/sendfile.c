@@ -72,12 +72,11 @@ static ssize_t send_file(int out, struct shunt_stream *stream, int in, off64_t *
 	bool anew = false;
 	ssize_t sent = at < 0 ? -ESPIPE : move_all(out, stream, in, at, shunt_clip(bytes), &anew);
 
-	*kernels = anew && !shunt_signal_defer.late && !shunt_linked(&out);
-
 	if (sent > 0 && offset)
 		*offset = at + sent;
 	else if (sent > 0)
 		lseek64(in, at + sent, SEEK_SET);
+	*kernels = anew && !shunt_signal_defer.late && !shunt_linked(&out);
 	return sent;
 }
 

@@ -40,7 +40,7 @@ static inline ssize_t shunt_transfer_receive(int fd, struct shunt_stream *stream
 {
 	ssize_t got = shunt_inside(shunt_stream_recv(shunt_process.engine, fd, stream, iov, count, flags));
 
-	if (likely(got >= 0 || got != -ERESTART))
+	if (likely(got != -ERESTART))
 		return got;
 	return shunt_transfer_again(true, fd, iov, count, flags);
 }
@@ -50,7 +50,7 @@ static inline ssize_t shunt_transfer_transmit(int fd, struct shunt_stream *strea
 {
 	ssize_t sent = shunt_inside(shunt_stream_send(shunt_process.engine, fd, stream, iov, count, flags));
 
-	if (likely(sent >= 0 || sent != -ERESTART))
+	if (likely(sent != -ERESTART))
 		return sent;
 	return shunt_transfer_again(false, fd, iov, count, flags);
 }
@@ -62,7 +62,7 @@ ssize_t shunt_transfer_sigpipe(void);
 
 static inline ssize_t shunt_transfer_broken(ssize_t sent, int flags)
 {
-	if (likely(sent >= 0 || sent != -EPIPE || flags & MSG_NOSIGNAL))
+	if (likely(sent != -EPIPE || flags & MSG_NOSIGNAL))
 		return sent;
 	return shunt_transfer_sigpipe();
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/engine.h"
 #include "core/peer/remote.h"
+#include "core/engine.h"
 #include "core/device/device_verbs.h"
 #include "core/device/iwarp.h"
 #include "core/fd/own_fds.h"

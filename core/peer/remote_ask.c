@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/engine.h"
 #include "core/peer/remote_ask.h"
+#include "core/engine.h"
 #include "core/peer/remote.h"
 #include <errno.h>
 #include <netinet/in.h>

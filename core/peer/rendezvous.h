@@ -11,13 +11,12 @@
 #include "core/peer/reconnect.h"
 #include "core/peer/user_dir.h"
 
-struct shunt_engine;
-struct shunt_stream;
-struct shunt_tuple;
-
 struct cm_listener;
 struct shunt_crowd;
+struct shunt_engine;
 struct shunt_service;
+struct shunt_stream;
+struct shunt_tuple;
 
 /*
  * One listening address of ours: what we offer there or, where another process was first, our

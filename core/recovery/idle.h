@@ -15,7 +15,6 @@ struct shunt_service;
 struct shunt_stream;
 struct shunt_task;
 
-
 /* A link is up: there is something to look at. */
 void shunt_idle_begin(struct shunt_service *service);
 /* Looks at all that are on links. */

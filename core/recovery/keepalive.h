@@ -14,8 +14,6 @@
 
 struct shunt_link;
 struct shunt_service;
-
-
 struct shunt_task;
 
 /* The link is up. */

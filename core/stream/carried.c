@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #define SHUNT_ITSELF
-#include "core/engine.h"
 #include "core/stream/carried.h"
+#include "core/engine.h"
 #include <errno.h>
 #include <linux/sockios.h>
 #include <linux/tcp.h>

@@ -10,7 +10,6 @@
 struct shunt_bytes;
 struct shunt_stream;
 
-
 /*
  * Adds to what was counted of the stream, in each direction, what the kernel has carried since: bytes that the program
  * has written, and read. Nothing for a stream that is not plain. streams_lock held.

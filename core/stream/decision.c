@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/engine.h"
 #include "core/stream/decision.h"
+#include "core/engine.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>

@@ -6,8 +6,9 @@
 #ifndef SHUNT_CORE_STREAM_DECISION_H
 #define SHUNT_CORE_STREAM_DECISION_H
 
-#include "core/base/reason.h"
 #include "core/base/log.h"
+#include "core/base/reason.h"
+#include "shunt/wire.h"
 
 struct shunt_link;
 struct shunt_stream;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/stream/overflow.h"
 #include "core/service.h"
 #include "core/stream/credit.h"
 #include "core/stream/kernel_tcp.h"
-#include "core/stream/overflow.h"
 #include "core/fd/own_fds.h"
 #include "core/stream/wait.h"
 #include <errno.h>

@@ -672,7 +672,6 @@ static enum shunt_told yield(struct shunt_engine *engine, struct shunt_stream *s
 			     const struct shunt_stand *stand, bool to_owner)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
-
 	int result;
 
 	if (!stands(engine, stream, stand))

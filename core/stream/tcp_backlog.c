@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/service.h"
 #include "core/stream/tcp_backlog.h"
+#include "core/service.h"
 #include "core/fd/own_fds.h"
 #include <errno.h>
 #include <netinet/in.h>

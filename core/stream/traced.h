@@ -9,10 +9,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include "core/stream/stream.h"
 #include "core/trace/followed.h"
 #include "core/trace/pending.h"
-#include "core/stream/stream.h"
-
 
 /*
  * Parts of engine.traces: K + 1 of SHUNT_TRACE, 0: off; some stream has a rule of its own. And a peer may write

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/stream/unclaimed.h"
 #include "core/engine.h"
 #include "core/service.h"
-#include "core/stream/unclaimed.h"
 #include "core/peer/rendezvous.h"
 
 #define MS 1000000ull

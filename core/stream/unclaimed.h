@@ -18,7 +18,6 @@
 struct shunt_engine;
 struct shunt_stream;
 
-
 struct shunt_unclaimed_look {	/* begins with `now`, and next as SHUNT_NEVER */
 	uint64_t now, next;	/* next: when the first of the others is due */
 	struct shunt_sweep sweep;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/service.h"
 #include "core/stream/user_timeout.h"
+#include "core/service.h"
 #include "core/engine.h"
 
 static void due(struct shunt_engine *engine)

@@ -16,7 +16,6 @@
 #include <stdint.h>
 #include "core/stream/stream.h"
 
-
 #define SHUNT_USER_TIMEOUT_UNKNOWN UINT32_MAX
 
 /* The stream's sender gets nowhere, `late` ns ago already. Any lock may be held. */
