@@ -245,6 +245,11 @@ bool stream_waits_for_room(const struct shunt_stream *stream)
 	return shunt_overflow_is_pending(&stream->tx);
 }
 
+bool stream_owes_tcp(const struct shunt_stream *stream)
+{
+	return stream->tx.backlog.bytes;
+}
+
 bool stream_stage_is_open(const struct shunt_stream *stream)
 {
 	return shunt_overflow_is_open(&stream->tx);

@@ -100,6 +100,8 @@ bool stream_ring_is_wanted(const struct shunt_stream *stream);
 uint64_t stream_room(const struct shunt_stream *stream);
 /* Bytes wait in the stage, and the ring has no room for them. */
 bool stream_waits_for_room(const struct shunt_stream *stream);
+/* Bytes that TCP is to get first wait for room there. */
+bool stream_owes_tcp(const struct shunt_stream *stream);
 /* The stage takes bytes that the ring has no room for. */
 bool stream_stage_is_open(const struct shunt_stream *stream);
 /* All that was staged has been posted. */

@@ -263,6 +263,8 @@ void what_is_missing_comes_again(void **state);
 void an_end_leaves_behind_what_is_not_heard(void **state);
 void an_end_that_cannot_leave_keeps_its_bytes(void **state);
 void an_exit_awaits_the_call_of_another(void **state);
+void a_repeat_without_room_does_not_count(void **state);
+void a_repeat_at_exit_lets_its_rest_wait(void **state);
 void room_that_was_told_of_is_there(void **state);
 void a_held_lane_does_not_close_a_wide_stage(void **state);
 void a_hand_over_is_not_given_back(void **state);

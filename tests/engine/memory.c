@@ -541,6 +541,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(an_end_leaves_behind_what_is_not_heard),
 		cmocka_unit_test(an_end_that_cannot_leave_keeps_its_bytes),
 		cmocka_unit_test(an_exit_awaits_the_call_of_another),
+		cmocka_unit_test(a_repeat_without_room_does_not_count),
+		cmocka_unit_test(a_repeat_at_exit_lets_its_rest_wait),
 		cmocka_unit_test(a_hand_over_is_not_given_back),
 		cmocka_unit_test(a_retirement_does_not_wait_for_the_reader),
 		cmocka_unit_test(a_retirement_sleeps_while_there_is_no_room),

@@ -16,6 +16,7 @@
 #include "core/stream/retire.h"
 
 #define RING 16384
+#define LARGE_RING (1 << 20)	/* bytes; more than a socket takes at once, however small its buffer is */
 #define MS 1000000ull
 
 static struct shunt_stream *sender;
@@ -145,6 +146,54 @@ void a_held_lane_does_not_close_a_wide_stage(void **state)
 	assert_true(shunt_ready_user(sender) & EPOLLOUT);
 	assert_int_equal(put(0, 0, 100, 0), 100);
 	role_leave_as_another(&bed.lane[0]->lock);
+	read_all_and_leave();
+}
+
+/* The reader has not read what fills the ring, and TCP has no room for all of that. */
+static void make_unread_pair(struct shunt_config *config)
+{
+	const int small = 2048;
+	struct side *side = bed.pair[0].side;
+
+	config->ring_min = config->ring_max = LARGE_RING;
+	make_bed(config, 1);
+	sender = stream_of(&side[0]);
+	setsockopt(side[0].fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	setsockopt(side[1].fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small));
+	fill();
+	turn();
+}
+
+/* A repeat that has no room for its rest is none, if the end that made it can still be asked. */
+void a_repeat_without_room_does_not_count(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *reader;
+
+	(void)state;
+	make_unread_pair(&config);
+	reader = stream_of(&bed.pair[0].side[1]);
+	assert_int_equal(
+		shunt_stream_shutdown(engines[0], bed.pair[0].side[0].fd, sender, SHUT_WR), 0);
+	assert_false(stream_owes_tcp(sender));
+	shunt_retire_begin(engines[1], reader, SHUNT_REASON_PASSED);
+	for (int i = 0; i < 10; i++)
+		turn();
+	assert_true(shunt_ready_answered(reader));
+	assert_false(shunt_retire_alone(engines[1], reader));
+	read_all_and_leave();
+}
+
+/* Nobody can be asked when the process is gone: then the rest waits for room. */
+void a_repeat_at_exit_lets_its_rest_wait(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	(void)state;
+	make_unread_pair(&config);
+	shunt_overflow_leave(engines[0], SHUNT_NEVER);
+	assert_false(stream_sends_on_link(sender));
+	assert_true(stream_owes_tcp(sender));
 	read_all_and_leave();
 }
 

@@ -58,16 +58,22 @@ static bool is_heard(void)
 	return heard;
 }
 
+/* Time stands still, and a stranger claims a connection. */
+static struct liar make_liar(struct pair *pair)
+{
+	make_strangers();
+	freeze_clock(true);
+	*pair = half_known(CLAIMANT);
+	return claimant();
+}
+
 void who_is_often_wrong_is_not_heard_for_a_minute(void **state)
 {
 	struct liar liar;
 	struct pair pair;
 
 	(void)state;
-	make_strangers();
-	freeze_clock(true);
-	pair = half_known(CLAIMANT);
-	liar = claimant();
+	liar = make_liar(&pair);
 	for (int i = 0; i < SHUNT_WRONG_PER_USER; i++) {
 		assert_true(is_heard());
 		ask(&liar, &pair);
@@ -181,11 +187,8 @@ void who_begins_too_many_proofs_is_not_heard(void **state)
 	struct pair pair;
 
 	(void)state;
-	make_strangers();
-	freeze_clock(true);
-	pair = half_known(CLAIMANT);
+	liar = make_liar(&pair);
 	assert_int_equal(shutdown(pair.side[0].fd, SHUT_WR), 0);
-	liar = claimant();
 	for (int i = 0; i < SHUNT_VAIN_PER_USER; i++) {
 		assert_int_equal(vain(), i);
 		ask(&liar, &pair);

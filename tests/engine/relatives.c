@@ -133,6 +133,17 @@ void a_fork_before_the_answer(void **state)
 	}
 }
 
+/* The acceptor has attached it, and its answer is under way. */
+static struct side *make_accepted(void)
+{
+	struct side *side = make_claimed();
+
+	until_claimed(side);
+	while (stream_state(stream_of(&bed.pair[0].side[!CLAIMANT])) != SHUNT_LINKED)
+		shunt_service_step(engines[!CLAIMANT], 0);
+	return side;
+}
+
 /* Nobody has forked: the end that the link has told before the answer counts, and the kernel's does not have to. */
 void an_end_before_the_answer(void **state)
 {
@@ -140,10 +151,7 @@ void an_end_before_the_answer(void **state)
 	char byte;
 
 	(void)state;
-	side = make_claimed();
-	until_claimed(side);
-	while (stream_state(stream_of(peer)) != SHUNT_LINKED)
-		shunt_service_step(engines[!CLAIMANT], 0);
+	side = make_accepted();
 	assert_int_equal(
 		shunt_stream_shutdown(engines[!CLAIMANT], peer->fd, stream_of(peer), SHUT_WR), 0);
 	shunt_group_poll_fully(engines[CLAIMANT]);
@@ -163,10 +171,7 @@ void a_reset_behind_an_end_before_the_answer(void **state)
 	char byte;
 
 	(void)state;
-	side = make_claimed();
-	until_claimed(side);
-	while (stream_state(stream_of(peer)) != SHUNT_LINKED)
-		shunt_service_step(engines[!CLAIMANT], 0);
+	side = make_accepted();
 	assert_int_equal(send_some(side, "x", 1, 0), 1);
 	assert_int_equal(
 		shunt_stream_shutdown(engines[!CLAIMANT], peer->fd, stream_of(peer), SHUT_WR), 0);

@@ -46,7 +46,7 @@ static void make(int pairs)
 	waits = 0;
 }
 
-/* Whatever had been sent has come, and the connections work. */
+/* All bytes that had been sent have come, and the connections work. */
 static void end(void)
 {
 	settle();	/* it wakes up */
