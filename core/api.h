@@ -235,12 +235,12 @@ bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger);
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			enum shunt_reason reason);
 /*
- * The same for a call that takes bytes from the stream. If it must not wait, because the stream does not or because of
- * `moment`, nothing is asked while there is something to read. -EAGAIN: the stream goes back once the peer has answered.
+ * shunt_stream_retire() for a call that takes bytes from the stream. A call that must not wait (`moment`, or O_NONBLOCK)
+ * asks the peer only when nothing can be read, and returns -EAGAIN. The stream goes back when the peer has answered.
  */
 int shunt_stream_retire_input(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			      enum shunt_reason reason, bool moment);
-/* The same for a call that gives bytes to the stream. If it must not wait, it does not wait for a stranger: -EAGAIN. */
+/* shunt_stream_retire() for a call that gives bytes to the stream. With O_NONBLOCK it returns -EAGAIN until a stranger has answered. */
 int shunt_stream_retire_output(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			       enum shunt_reason reason);
 /* The same in a child of vfork(), of its parent's stream. */

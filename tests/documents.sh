@@ -66,6 +66,7 @@ done < <(grep -ohE '\bSHUNT_[A-Z_]*[A-Z]\b' README.md SECURITY.md docs/{CARRIED,
 
 # docs/VERSIONS.md says the present wire version.
 wire=$(sed -n 's/^#define SHUNT_WIRE_VERSION \([0-9]*\).*/\1/p' include/shunt/wire.h)
+grep -qF "\`include/shunt/wire.h\`; version $wire." docs/PROTOCOL.md || problem "docs/PROTOCOL.md does not say that the wire version is $wire"
 grep -qF "| by its version | $wire today;" docs/VERSIONS.md || problem "docs/VERSIONS.md does not say that the wire version is $wire"
 
 # Sections that links name: as GitHub makes names of headings.

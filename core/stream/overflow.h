@@ -82,7 +82,7 @@ bool shunt_overflow_must_be_heard(struct shunt_stream *stream);
  */
 bool shunt_overflow_repeat(struct shunt_stream *stream, int fd, bool exits)
 	SHUNT_REQUIRES(stream->tx.lock);
-/* The same for all streams: the process ends. Other threads may be in calls until `until`, a point in time. */
+/* The process ends: shunt_overflow_repeat() of all streams. Calls of other threads are awaited until `until`, a point in time. */
 void shunt_overflow_leave(struct shunt_engine *engine, uint64_t until);
 /* Finds readers that do not read. */
 void shunt_overflow_run(struct shunt_task *task);
