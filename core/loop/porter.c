@@ -246,15 +246,26 @@ void shunt_porter_close_later(struct shunt_engine *engine, int fd)
 	errno = saved;
 }
 
+/* It is, from before it has begun until the kernel does not count it any more. */
+static bool is_there(struct shunt_engine *engine)
+{
+	struct shunt_porter *porter = &engine->porter;
+	pid_t tid;
+	bool at_work;
+
+	shunt_lock_take(&porter->lock);
+	at_work = porter->at_work;
+	shunt_lock_leave(&porter->lock);
+	tid = atomic_load(&porter->tid);
+	return at_work || (tid && !syscall(SYS_tgkill, engine->pid, tid, 0));
+}
+
 bool shunt_porter_await(struct shunt_engine *engine, uint64_t until)
 {
-	pid_t tid = atomic_load(&engine->porter.tid);
-
-	while (tid && !syscall(SYS_tgkill, engine->pid, tid, 0)) {
+	while (is_there(engine)) {
 		if (shunt_now(engine) >= until)
 			return false;
 		sched_yield();
-		tid = atomic_load(&engine->porter.tid);
 	}
 	return true;
 }

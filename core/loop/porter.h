@@ -28,7 +28,7 @@ struct shunt_porter {
 	struct shunt_lock lock;		/* of the next four; an innermost one */
 	int *waiting;			/* grows: links that were made before the doors were shut end, too */
 	uint32_t count, room;
-	bool at_work;			/* there is a thread */
+	bool at_work;			/* there is a thread, or is about to be */
 	_Atomic pid_t tid;		/* its id, or that of the last one; 0: there was none */
 	_Atomic bool unguarded;		/* the kernel lets strangers send descriptors */
 	_Atomic bool shut;		/* the doors are, until there is room again */

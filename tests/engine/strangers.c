@@ -174,6 +174,22 @@ static void ask_as_relative(int fd, const struct shunt_take *take, size_t bytes)
 	shunt_service_step(engines[1], 0);
 }
 
+/* A thread that has been asked for has no id yet, and the process is not to confine itself beside it. */
+void a_porter_that_has_not_begun_is_awaited(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_porter *porter;
+
+	(void)state;
+	make_bed(&config, 1);
+	porter = &engines[1]->porter;
+	assert_true(shunt_porter_await(engines[1], 0));
+	porter->at_work = true;
+	assert_false(shunt_porter_await(engines[1], 0));
+	porter->at_work = false;
+	end_bed();
+}
+
 static uint32_t vain(void)
 {
 	return engines[1]->service->users[0].sum[SHUNT_SUM_VAIN];
