@@ -128,8 +128,9 @@ static ssize_t sealed_stream(struct msghdr *message)
 
 static ssize_t receive(int fd, struct msghdr *message, int flags)
 {
-	(void)flags;
 	fuzz_check(fd == channel.fd);
+	if (flags & MSG_PEEK)	/* whether it is left anything when it closes */
+		return fuzz_below(in, 2);
 	switch (fuzz_below(in, 16)) {
 	case 0:
 		return fail(EAGAIN);
@@ -209,6 +210,13 @@ static int end(int fd, int how)
 	return 0;
 }
 
+static int set(int fd, int level, int name, const void *value, socklen_t bytes)
+{
+	(void)level, (void)name, (void)value, (void)bytes;
+	fuzz_check(fd == channel.fd);
+	return fuzz_below(in, 2) ? 0 : fail(EINVAL);
+}
+
 /* Messages are numbered, so that what was sent shows that none is missing, twice or in pieces. */
 static void send_one(uint32_t *number)
 {
@@ -263,6 +271,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fake_sys.recvmsg = receive;
 	fake_sys.sendmsg = transmit;
 	fake_sys.shutdown = end;
+	fake_sys.setsockopt = set;
+	engine->manual = true;
 	fd = shunt_own_fds_make(engine, fake_open());
 	fuzz_check(fd >= 0);
 	shunt_channel_init(&channel, engine, fuzz_below(in, 2) ? SHUNT_CHANNEL_TCP : SHUNT_CHANNEL_UNIX, fd);
