@@ -107,18 +107,11 @@ is_linked() {
 	END
 }
 
-# reloads PIDFILE PORT: as its unit has it. Other processes listen then, with the listeners of the former, which have ended.
-# What connects before one of them has the rendezvous is on TCP.
+# reloads PIDFILE PORT: as its unit has it. Other processes listen then, with the listeners of the former.
 reloads() {
 	local before
 	before=$(listeners "$2")
-	kill -USR2 "$(cat "$1")" && within are_others "$2" "$before" && within have_ended "$before" &&
-		within grep -q " 00010000 .* @shunt/tcp/.*:$2$" /proc/net/unix
-}
-
-have_ended() { # PIDS
-	local one
-	for one in $1; do ! kill -0 "$one" 2> /dev/null || return; done
+	kill -USR2 "$(cat "$1")" && within are_others "$2" "$before"
 }
 
 are_others() { # PORT PIDS

@@ -38,6 +38,17 @@ static struct shunt_rendezvous *rendezvous_for(struct shunt_engine *engine, cons
 	return r;
 }
 
+/* It is ours from now on, or the service thread asks the owner in. rendezvous_lock held; result: 0 or -errno. */
+static int own_or_join(struct shunt_engine *engine, struct shunt_rendezvous *r,
+		       struct shunt_crowd *crowd)
+{
+	int result = shunt_listen_bind(engine->service, r, crowd);
+
+	if (result == -EADDRINUSE)
+		atomic_store(&r->joining, true);
+	return result;
+}
+
 void shunt_listen_offer(struct shunt_engine *engine, int fd)
 {
 	struct shunt_stream *stream = (struct shunt_stream *)shunt_file(engine, fd);
@@ -62,9 +73,7 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 		if (r->fd < 0)
 			shunt_user_dir_of(engine, fd, &r->dir);
 		if (r->fd < 0)
-			result = shunt_listen_bind(engine->service, r, &crowd);
-		if (result == -EADDRINUSE)
-			atomic_store(&r->joining, true);
+			result = own_or_join(engine, r, &crowd);
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_porter_dismiss_all(engine, &crowd);
@@ -83,21 +92,28 @@ void shunt_listen_again(struct shunt_engine *engine)
 		return;
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
-		if (r->listener && r->fd < 0 && !shunt_leave_is_due(engine) &&
-		    shunt_listen_bind(engine->service, r, &crowd) == -EADDRINUSE)
-			atomic_store(&r->joining, true);
+		if (r->listener && r->fd < 0 && !shunt_leave_is_due(engine))
+			own_or_join(engine, r, &crowd);
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_porter_dismiss_all(engine, &crowd);
 	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
 }
 
+/* Before the program answers: its peer may claim the connection then, and a name that nobody has means TCP. */
 void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *rendezvous)
 {
+	struct shunt_crowd crowd = { .count = 0 };
+
 	if (rendezvous->fd >= 0 || atomic_load(&rendezvous->joining) || engine->pid != getpid() ||
 	    !engine->serve(engine))
 		return;
-	atomic_store(&rendezvous->joining, true);
-	shunt_loop_post(&engine->loop, &engine->service->tasks.join);
+	shunt_lock_take(&engine->rendezvous_lock);
+	if (rendezvous->fd < 0 && (!rendezvous->listener || shunt_leave_is_due(engine) ||
+				   own_or_join(engine, rendezvous, &crowd)))
+		atomic_store(&rendezvous->joining, true);
+	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_porter_dismiss_all(engine, &crowd);
+	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
 }
 
 struct other {

@@ -566,6 +566,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_process_has_so_many_links),
 		cmocka_unit_test(who_says_nothing_is_hung_up_on),
 		cmocka_unit_test(a_peer_is_told_no_address),
+		cmocka_unit_test(a_name_is_there_before_a_connection_is_accepted),
 		cmocka_unit_test(a_porter_that_has_not_begun_is_awaited),
 		cmocka_unit_test(relatives_of_nobody_are_counted),
 		cmocka_unit_test(a_claim_of_other_addresses_is_refused),

@@ -165,6 +165,7 @@ void without_descriptors_the_service_rests(void **state);
 void a_process_has_so_many_links(void **state);
 void who_says_nothing_is_hung_up_on(void **state);
 void a_peer_is_told_no_address(void **state);
+void a_name_is_there_before_a_connection_is_accepted(void **state);
 void a_porter_that_has_not_begun_is_awaited(void **state);
 void relatives_of_nobody_are_counted(void **state);
 

@@ -9,6 +9,7 @@
 #include <unistd.h>
 #include "core/device/soft/device.h"
 #include "core/peer/limits.h"
+#include "core/peer/listen.h"
 #include "core/service.h"
 
 static int accepts;	/* that were tried in vain */
@@ -187,6 +188,24 @@ void a_porter_that_has_not_begun_is_awaited(void **state)
 	porter->at_work = true;
 	assert_false(shunt_porter_await(engines[1], 0));
 	porter->at_work = false;
+	end_bed();
+}
+
+/* A process that has its listener from another has no name yet; its first peer may claim as soon as it is answered. */
+void a_name_is_there_before_a_connection_is_accepted(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	pid_t pid;
+
+	(void)state;
+	make_bed(&config, 1);
+	pid = engines[1]->pid;
+	shunt_listen_abandon(engines[1]);
+	assert_int_equal(engines[1]->rendezvous->fd, -1);
+	engines[1]->pid = getpid();
+	shunt_listen_accepts(engines[1], engines[1]->rendezvous);
+	engines[1]->pid = pid;
+	assert_true(engines[1]->rendezvous->fd >= 0);
 	end_bed();
 }
 
