@@ -132,6 +132,15 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 	return NULL;
 }
 
+/* TCP goes on at `from`, before the HANDBACK that this is, too. */
+static const char *on_repeat(struct shunt_engine *engine, struct shunt_stream *stream,
+			     uint64_t from)
+{
+	const char *wrong = shunt_repeat_heard(stream, from);
+
+	return wrong ? wrong : on_handback(engine, stream, atomic_load(&stream->rx.tail));
+}
+
 static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -223,14 +232,21 @@ static void on_blocked(struct shunt_engine *engine, struct shunt_stream *stream)
  * The reader passes switches in the order in which they were announced. With two of them, the word of the first may
  * be the second's already.
  */
-static const char *on_switched(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+static bool is_announced(struct shunt_tx *tx, uint64_t at)
 {
-	struct shunt_tx *tx = &stream->tx;
 	uint64_t upgrade = atomic_load(&tx->upgrade_at), handback = atomic_load(&tx->handback_at);
 	uint64_t last = upgrade > handback ? upgrade : handback;
-	unsigned int unpassed = shunt_heading_unpassed(&tx->heading);
 
-	if ((at != last && (unpassed < 2 || at != upgrade)) ||
+	return at == last || (at == upgrade && shunt_heading_unpassed(&tx->heading) == 2);
+}
+
+/* The second look is for a HANDBACK that was not posted, and has just been taken back. */
+static const char *on_switched(struct shunt_engine *engine, struct shunt_stream *stream,
+			       uint64_t at)
+{
+	struct shunt_tx *tx = &stream->tx;
+
+	if ((!is_announced(tx, at) && !is_announced(tx, at)) ||
 	    !shunt_heading_try(&tx->heading, SHUNT_HEADING_IS_PASSED))
 		return "a switch confirmed that was not announced";
 	shunt_group_notify(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
@@ -261,7 +277,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 	case SHUNT_IMM_SWITCHED:
 		return on_switched(engine, stream, value);
 	case SHUNT_IMM_REPEAT:
-		return shunt_repeat_heard(stream, value);
+		return on_repeat(engine, stream, value);
 	case SHUNT_IMM_BLOCKED:
 		on_blocked(engine, stream);
 		return NULL;

@@ -263,7 +263,8 @@ static bool hand_back(struct shunt_stream *stream, bool ends)
 {
 	struct shunt_lane *lane = stream->lane;
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t at, from, staged = atomic_load(&tx->staged);
+	uint64_t before = atomic_load(&tx->handback_at), staged = atomic_load(&tx->staged);
+	uint64_t at, from;
 	uint8_t *rest;
 
 	shunt_assert_held(&lane->lock);
@@ -278,12 +279,14 @@ static bool hand_back(struct shunt_stream *stream, bool ends)
 	rest = shunt_again_add(tx, staged - from);
 	if (!rest || !copy_rest(stream, rest, from, at, staged))
 		goto fail;
-	atomic_store(&tx->handback_at, at);
 	shunt_heading_turn(&tx->heading, SHUNT_HEADING_ANNOUNCES);	/* before the reader can answer */
+	atomic_store(&tx->handback_at, at);
 	tx->announced++;
-	if ((from < at && !shunt_chain_control(lane->chain, stream, SHUNT_IMM_REPEAT, 0, from)) ||
-	    !shunt_chain_control(lane->chain, stream, SHUNT_IMM_HANDBACK, 0, at) ||
+	/* One message: the queue pair takes all of it or nothing. */
+	if (!shunt_chain_control(lane->chain, stream,
+				 from < at ? SHUNT_IMM_REPEAT : SHUNT_IMM_HANDBACK, 0, from) ||
 	    !shunt_chain_flush(lane->chain)) {
+		atomic_store(&tx->handback_at, before);
 		shunt_heading_try(&tx->heading, SHUNT_HEADING_WITHDRAWS);	/* but for a liar's answer */
 		tx->announced--;
 		goto fail;

@@ -4,9 +4,9 @@
  * give its socket to another program, which asks the kernel. So a direction that ends leaves a second copy: TCP carries
  * again what the reader has not read (overflow.c, shunt_overflow_repeat()), and the kernel's end of stream follows.
  *
- *	REPEAT(m)  HANDBACK(n)      the link carries the bytes before n; TCP goes on at m <= n, and carries all behind m
+ *	REPEAT(m)      the link carries the bytes before it, up to n; TCP goes on at m <= n, and carries all behind m
  *
- * Here is the reader's half. It reads the ring up to n, as behind any HANDBACK. The kernel's queue then begins with bytes
+ * Here is the reader's half. It reads the ring up to n, as behind a HANDBACK. The kernel's queue then begins with bytes
  * that it has read, and it drops these. A reader that retires drops those before its place, and the kernel has the rest.
  * Word SHUNT_IMM_REPEAT of its control line says where the kernel's queue begins.
  */
@@ -17,7 +17,7 @@
 #include <stdint.h>
 #include "core/stream/stream.h"
 
-/* REPEAT(at) has come. NULL, or why the link is distrusted. group.lock held. */
+/* REPEAT(at) has come, which is a HANDBACK, too. NULL, or why the link is distrusted. group.lock held. */
 const char *shunt_repeat_heard(struct shunt_stream *stream, uint64_t at);
 /*
  * UPGRADE(at) has come, and the reader stands behind `at`. True: it has read a repeat, and TCP has everything. group.lock

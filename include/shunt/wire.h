@@ -34,7 +34,7 @@ enum shunt_imm {
 	SHUNT_IMM_LANE,		/* lane: receives that have been consumed and posted again, in all */
 	SHUNT_IMM_BLOCKED,	/* the sender waits for credit, however little */
 	SHUNT_IMM_ROUND,	/* as DATA; and before it, without a word, the bytes up to the ring's end were written */
-	SHUNT_IMM_REPEAT,	/* TCP carries the link's bytes from this offset on, too; HANDBACK follows */
+	SHUNT_IMM_REPEAT,	/* a HANDBACK here, and TCP carries the link's bytes from this offset on, too */
 	SHUNT_IMM_TYPES
 };
 

@@ -264,6 +264,7 @@ void what_is_missing_comes_again(void **state);
 /* overflow.c: memory.c runs them */
 void an_end_leaves_behind_what_is_not_heard(void **state);
 void an_end_that_cannot_leave_keeps_its_bytes(void **state);
+void an_end_that_is_not_posted_was_not_announced(void **state);
 void an_exit_awaits_the_call_of_another(void **state);
 void a_repeat_without_room_does_not_count(void **state);
 void a_repeat_at_exit_lets_its_rest_wait(void **state);

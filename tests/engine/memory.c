@@ -540,6 +540,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(offers_that_are_none),
 		cmocka_unit_test(an_end_leaves_behind_what_is_not_heard),
 		cmocka_unit_test(an_end_that_cannot_leave_keeps_its_bytes),
+		cmocka_unit_test(an_end_that_is_not_posted_was_not_announced),
 		cmocka_unit_test(an_exit_awaits_the_call_of_another),
 		cmocka_unit_test(a_repeat_without_room_does_not_count),
 		cmocka_unit_test(a_repeat_at_exit_lets_its_rest_wait),

@@ -4,6 +4,7 @@
  * sender must hear of room.
  */
 #include "tests/engine/bed.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -118,6 +119,44 @@ void an_end_that_cannot_leave_keeps_its_bytes(void **state)
 	assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), 0);
 	close_side(&side[1]);
 	leave_closed_bed();
+	nobody_was_wrong();
+}
+
+static int (*post_send)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_wr **);
+
+static int post_no_handback(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	for (struct ibv_send_wr *one = wr; one; one = one->next) {
+		enum shunt_imm type = ntohl(one->imm_data) >> SHUNT_IMM_SHIFT;
+
+		if (type != SHUNT_IMM_HANDBACK && type != SHUNT_IMM_REPEAT)
+			continue;
+		*bad = wr;
+		return ENOMEM;
+	}
+	return post_send(qp, wr, bad);
+}
+
+/* A queue pair that does not take the HANDBACK leaves all as it was, and the answer to the UPGRADE before it is right. */
+void an_end_that_is_not_posted_was_not_announced(void **state)
+{
+	struct ibv_context_ops *ops;
+
+	(void)state;
+	fill_behind_upgrade();
+	ops = &bed.lane[0]->link->device->context->ops;
+	post_send = ops->post_send;
+	ops->post_send = post_no_handback;
+	shunt_overflow_leave(engines[0], SHUNT_NEVER);
+	ops->post_send = post_send;
+	assert_true(stream_sends_on_link(sender));
+	assert_int_equal(stream_switches_unpassed(sender), 1);
+	while (bed.received[0][0] < bed.sent[0][0]) {
+		assert_true(get(0, 0, BUFFER) > 0);
+		turn();
+	}
+	assert_int_equal(stream_switches_unpassed(sender), 0);
+	leave_bed();
 	nobody_was_wrong();
 }
 
