@@ -99,12 +99,12 @@ static bool retires(struct shunt_stream *stream, void *unused)
 
 	(void)unused;
 	if (atomic_load(&stream->state) != SHUNT_LINKED ||
-	    shunt_intake_final(&stream->rx.intake))
+	    shunt_intake_final(&stream->seat.in.intake))
 		return false;
 	if (shunt_stream_stays(stream))
 		shunt_retire_begin(engine, stream, SHUNT_REASON_CHANGES);
 	return !shunt_retire_complete(engine, stream) &&
-	       atomic_load(&stream->handing.retiring) != SHUNT_CANNOT_RETIRE;
+	       atomic_load(&stream->seat.leaving.retiring) != SHUNT_CANNOT_RETIRE;
 }
 
 static void begin(struct shunt_service *service)
@@ -206,7 +206,7 @@ static void stream_give_up(struct shunt_stream *stream)
 		shunt_own_fds_close(engine, stream->tx.backlog.fd);
 		stream->tx.backlog.fd = -1;
 		stream->tx.backlog.fin = false;
-		shunt_again_free(&stream->tx);
+		shunt_again_free(stream);
 		shunt_deferred_fin_written(stream);
 	}
 	shunt_lock_leave(&stream->tx.lock);

@@ -79,7 +79,7 @@ static void carry_over(struct shunt_stream *stream, const struct shunt_young *yo
 	stream->sharing.forked = young->shared ? SHUNT_FORK_LOST : 0;
 	atomic_store(&stream->uses, young->uses);
 	atomic_store(&stream->usage, young->uses ? SHUNT_USE_BEGUN : SHUNT_USE_NONE);
-	atomic_store(&stream->tx.gather.corked, young->corked);
+	atomic_store(&stream->tx.corked, young->corked);
 	atomic_store(&stream->rx.head, young->received);
 	shunt_bytes_add(&stream->rx.bytes, 0, young->received, false);
 	stream->tx.offset = young->sent;

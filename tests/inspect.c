@@ -16,12 +16,12 @@ enum shunt_state stream_state(const struct shunt_stream *stream)
 
 struct shunt_link *stream_link(const struct shunt_stream *stream)
 {
-	return stream->link;
+	return stream->seat.link;
 }
 
 struct shunt_lane *stream_lane(const struct shunt_stream *stream)
 {
-	return stream->lane;
+	return stream->seat.lane;
 }
 
 bool stream_is_agreed(const struct shunt_stream *stream)
@@ -36,12 +36,12 @@ bool stream_is_released(const struct shunt_stream *stream)
 
 enum shunt_retiring stream_retiring(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->handing.retiring);
+	return atomic_load(&stream->seat.leaving.retiring);
 }
 
 enum shunt_asked stream_asked(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->handing.asked);
+	return atomic_load(&stream->seat.leaving.asked);
 }
 
 struct shunt_lock *stream_sender_lock(struct shunt_stream *stream)
@@ -57,57 +57,57 @@ struct shunt_lock *stream_reader_lock(struct shunt_stream *stream)
 void stream_print(FILE *file, const char *prefix, const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
+	const struct shunt_seat_out *out = &stream->seat.out;
 	const struct shunt_rx *rx = &stream->rx;
+	const struct shunt_seat_in *in = &stream->seat.in;
 
 	fprintf(file,
 		"%sstream %u: fd %d state %d peer_id %u link %p work %x queued %d watches %p\n",
-		prefix, stream->id, stream->fd, stream->state, stream->peer_id,
-		(void *)stream->link, stream->queue.work, stream->queue.next != NULL,
+		prefix, stream->seat.id, stream->fd, stream->state, stream->seat.peer_id,
+		(void *)stream->seat.link, stream->seat.work, stream->seat.next != NULL,
 		(void *)stream->watches);
 	fprintf(file,
 		"%s  claim %u release %d retiring %d asked %d holds %u waiters %u parting %d\n",
-		prefix, stream->claim.state, stream->release,
-		stream->handing.retiring, stream->handing.asked, stream->holds, stream->waiters,
-		stream->parting);
+		prefix, stream->claim.state, stream->seat.release, stream->seat.leaving.retiring,
+		stream->seat.leaving.asked, stream->holds, stream->waiters, stream->parting);
 	fprintf(file,
 		"%s  tx: track %d offset %" PRIu64 " posted %" PRIu64 " staged %" PRIu64
 		" consumed %" PRIu64 " ring %u from %" PRIu64
 		" want %d unpassed %u starved %d offer %" PRIx64 " asked %d\n",
-		prefix, shunt_heading_on_link(&tx->heading), tx->offset, tx->posted, tx->staged,
-		tx->ring.consumed, tx->ring.bytes, tx->ring.from, tx->want_link,
-		shunt_heading_unpassed(&tx->heading), tx->starved, tx->ring.offer,
-		tx->ring.grow_asked);
+		prefix, shunt_heading_on_link(&out->heading), tx->offset, out->posted, out->staged,
+		out->ring.consumed, out->ring.bytes, out->ring.from, out->want_link,
+		shunt_heading_unpassed(&out->heading), out->starved, out->ring.offer,
+		out->ring.grow_asked);
 	fprintf(file,
 		"%s  tx: flip %" PRId64 " upgrade %" PRIu64 " handback %" PRIu64
 		" shut %d dead %d end_fd %d"
 		" resend %zu of %zu on %d pin %p\n",
-		prefix, (int64_t)tx->flip_at, tx->upgrade_at, tx->handback_at,
+		prefix, (int64_t)out->flip_at, out->upgrade_at, out->handback_at,
 		shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE),
-		shunt_end_has(&stream->end, SHUNT_END_BROKEN), tx->fin_later.fd, tx->backlog.done,
-		tx->backlog.size, stream->tx.backlog.fd,
-		(void *)tx->pin);
+		shunt_end_has(&stream->end, SHUNT_END_BROKEN), out->fin_later.fd, tx->backlog.done,
+		tx->backlog.size, stream->tx.backlog.fd, (void *)out->pin);
 	fprintf(file,
 		"%s  rx: intake %x head %" PRIu64 " tail %" PRIu64 " boundary %" PRId64
 		" second %" PRId64 " fin %" PRId64 " credited %" PRIu64 "\n",
-		prefix, rx->intake.word, rx->head, rx->tail, (int64_t)rx->boundary,
-		(int64_t)rx->second, (int64_t)stream->end.fin, rx->ring.credited);
+		prefix, in->intake.word, rx->head, in->tail, (int64_t)in->boundary,
+		(int64_t)in->second, (int64_t)stream->end.fin, in->ring.credited);
 	fprintf(file,
-		"%s  rx: ring %u from %" PRIu64 " next %u from %" PRId64
-		" end %" PRIx64 " proof %d proof_fd %d\n",
-		prefix, rx->ring.bytes, rx->ring.from, rx->ring.next_bytes, (int64_t)rx->next_from,
-		stream->end.word, rx->proof.state, rx->proof.fd);
+		"%s  rx: ring %u from %" PRIu64 " next %u from %" PRId64 " end %" PRIx64
+		" proof %d proof_fd %d\n",
+		prefix, in->ring.bytes, in->ring.from, in->ring.next_bytes, (int64_t)in->next_from,
+		stream->end.word, in->proof.state, rx->nonce.fd);
 }
 
 /* --- the switch between the two tracks --- */
 
 bool stream_sends_on_link(const struct shunt_stream *stream)
 {
-	return shunt_heading_on_link(&stream->tx.heading);
+	return shunt_heading_on_link(&stream->seat.out.heading);
 }
 
 bool stream_receives_on_link(const struct shunt_stream *stream)
 {
-	return shunt_intake_on_link(&stream->rx.intake);
+	return shunt_intake_on_link(&stream->seat.in.intake);
 }
 
 bool stream_is_on_link(const struct shunt_stream *stream)
@@ -118,39 +118,39 @@ bool stream_is_on_link(const struct shunt_stream *stream)
 
 uint64_t stream_switches_announced(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.announced);
+	return atomic_load(&stream->seat.out.announced);
 }
 
 unsigned int stream_switches_unpassed(const struct shunt_stream *stream)
 {
-	return shunt_heading_unpassed(&stream->tx.heading);
+	return shunt_heading_unpassed(&stream->seat.out.heading);
 }
 
 uint64_t stream_switches_heard(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->rx.announced);
+	return atomic_load(&stream->seat.in.announced);
 }
 
 bool stream_handback_is_posted(const struct shunt_stream *stream)
 {
-	return !shunt_heading_is(&stream->tx.heading, SHUNT_HEADING_UNPOSTED);
+	return !shunt_heading_is(&stream->seat.out.heading, SHUNT_HEADING_UNPOSTED);
 }
 
 uint8_t stream_held(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.held);
+	return atomic_load(&stream->seat.out.held);
 }
 
 void stream_want_link(struct shunt_stream *stream, bool on)
 {
-	atomic_store(&stream->tx.want_link, on);
-	stream->tx.quick = false;
+	atomic_store(&stream->seat.out.want_link, on);
+	stream->seat.out.quick = false;
 }
 
 void stream_turn(struct shunt_stream *stream, bool on)
 {
 	shunt_lock_take(&stream->tx.lock);
-	atomic_store(&stream->tx.want_link, on);
+	atomic_store(&stream->seat.out.want_link, on);
 	shunt_track_choose(stream->engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
 }
@@ -159,21 +159,21 @@ void stream_announce_upgrade_only(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
 	shunt_track_announce(stream->engine, stream, SHUNT_LINK);
-	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_LEAVES);
+	shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_LEAVES);
 	shunt_lock_leave(&stream->tx.lock);
 }
 
 void stream_announce_end(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
-	atomic_store(&stream->tx.fin, stream->tx.offset);
+	atomic_store(&stream->seat.out.fin, stream->tx.offset);
 	stream_request(stream, SHUNT_WORK_FIN);
 	shunt_lock_leave(&stream->tx.lock);
 }
 
 void stream_request(struct shunt_stream *stream, uint32_t work)
 {
-	shunt_lane_request(stream->lane, stream, work);
+	shunt_lane_request(stream->seat.lane, stream, work);
 }
 
 /* --- bytes --- */
@@ -184,21 +184,21 @@ uint64_t stream_offset(const struct shunt_stream *stream, enum stream_offset of)
 	case STREAM_READ:
 		return atomic_load(&stream->rx.head);
 	case STREAM_ARRIVED:
-		return atomic_load(&stream->rx.tail);
+		return atomic_load(&stream->seat.in.tail);
 	case STREAM_SENT:
 		return stream->tx.offset;
 	case STREAM_POSTED:
-		return atomic_load(&stream->tx.exposed);
+		return atomic_load(&stream->seat.out.exposed);
 	case STREAM_PEER_READ:
-		return atomic_load(&stream->tx.ring.consumed);
+		return atomic_load(&stream->seat.out.ring.consumed);
 	case STREAM_UPGRADED:
-		return atomic_load(&stream->tx.upgrade_at);
+		return atomic_load(&stream->seat.out.upgrade_at);
 	case STREAM_HANDED_BACK:
-		return atomic_load(&stream->tx.handback_at);
+		return atomic_load(&stream->seat.out.handback_at);
 	case STREAM_BOUNDARY:
-		return atomic_load(&stream->rx.boundary);
+		return atomic_load(&stream->seat.in.boundary);
 	case STREAM_RING_END:
-		return atomic_load(&stream->rx.tail) + stream->rx.ring.bytes;
+		return atomic_load(&stream->seat.in.tail) + stream->seat.in.ring.bytes;
 	}
 	abort();
 }
@@ -207,42 +207,42 @@ uint32_t stream_memory(const struct shunt_stream *stream, enum stream_memory of)
 {
 	switch (of) {
 	case STREAM_RING:
-		return stream->rx.ring.bytes;
+		return stream->seat.in.ring.bytes;
 	case STREAM_OFFERED_RING:
-		return atomic_load(&stream->rx.ring.next_bytes);
+		return atomic_load(&stream->seat.in.ring.next_bytes);
 	case STREAM_PEER_RING:
-		return atomic_load(&stream->tx.ring.bytes);
+		return atomic_load(&stream->seat.out.ring.bytes);
 	case STREAM_STAGE:
-		if (!stream->tx.stage.bytes != !atomic_load(&stream->tx.stage.size))
+		if (!stream->seat.out.stage.bytes != !atomic_load(&stream->seat.out.stage.size))
 			abort();
-		return atomic_load(&stream->tx.stage.size);
+		return atomic_load(&stream->seat.out.stage.size);
 	}
 	abort();
 }
 
 bool stream_has_offer(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.ring.offer);
+	return atomic_load(&stream->seat.out.ring.offer);
 }
 
 bool stream_wants_ring(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.ring.grow_asked);
+	return atomic_load(&stream->seat.out.ring.grow_asked);
 }
 
 bool stream_ring_is_wanted(const struct shunt_stream *stream)
 {
-	return stream->rx.ring.asked_again;
+	return stream->seat.in.ring.asked_again;
 }
 
 uint64_t stream_room(const struct shunt_stream *stream)
 {
-	return shunt_tx_room(&stream->tx, stream->tx.offset);
+	return shunt_seat_room(&stream->seat.out, stream->tx.offset);
 }
 
 bool stream_waits_for_room(const struct shunt_stream *stream)
 {
-	return shunt_overflow_is_pending(&stream->tx);
+	return shunt_overflow_is_pending(&stream->seat.out);
 }
 
 bool stream_owes_tcp(const struct shunt_stream *stream)
@@ -252,17 +252,17 @@ bool stream_owes_tcp(const struct shunt_stream *stream)
 
 bool stream_stage_is_open(const struct shunt_stream *stream)
 {
-	return shunt_overflow_is_open(&stream->tx);
+	return shunt_overflow_is_open(&stream->seat.out);
 }
 
 bool stream_is_posted(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.posted) == atomic_load(&stream->tx.staged);
+	return atomic_load(&stream->seat.out.posted) == atomic_load(&stream->seat.out.staged);
 }
 
 bool stream_is_pinned(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.pin);
+	return atomic_load(&stream->seat.out.pin);
 }
 
 uint64_t stream_sent_by_link(const struct shunt_stream *stream)
@@ -272,7 +272,7 @@ uint64_t stream_sent_by_link(const struct shunt_stream *stream)
 
 uint64_t stream_carried_again(const struct shunt_stream *stream)
 {
-	return stream->claim.line && !shunt_intake_final(&stream->rx.intake) ?
+	return stream->claim.line && !shunt_intake_final(&stream->seat.in.intake) ?
 		       stream->rx.bytes.link :
 		       0;
 }
@@ -285,39 +285,39 @@ void stream_start_at(struct shunt_stream *stream, uint64_t out, uint64_t in)
 
 bool stream_age(struct shunt_stream *stream, uint64_t bytes)
 {
-	uint64_t from = atomic_load(&stream->tx.upgrade_at);
+	uint64_t from = atomic_load(&stream->seat.out.upgrade_at);
 
 	if (from < bytes || !stream_sends_on_link(stream) || stream_switches_unpassed(stream) ||
-	    atomic_load(&stream->tx.ring.from) != from)
+	    atomic_load(&stream->seat.out.ring.from) != from)
 		return false;
-	atomic_store(&stream->tx.upgrade_at, from - bytes);
-	atomic_store(&stream->tx.ring.from, from - bytes);
+	atomic_store(&stream->seat.out.upgrade_at, from - bytes);
+	atomic_store(&stream->seat.out.ring.from, from - bytes);
 	return true;
 }
 
 void stream_peer_has_read(struct shunt_stream *stream, uint64_t offset)
 {
-	atomic_store(&stream->tx.ring.consumed, offset);
+	atomic_store(&stream->seat.out.ring.consumed, offset);
 }
 
 void stream_pin(struct shunt_stream *stream, struct shunt_zero_copy *pin)
 {
-	atomic_store(&stream->tx.pin, pin);
+	atomic_store(&stream->seat.out.pin, pin);
 }
 
 void stream_fill_stage(struct shunt_stream *stream)
 {
-	atomic_store(&stream->tx.stage.reusable, SHUNT_NEVER);
+	atomic_store(&stream->seat.out.stage.reusable, SHUNT_NEVER);
 }
 
 void stream_spoil_key(struct shunt_stream *stream)
 {
-	stream->tx.ring.rkey ^= 1u << 20;
+	stream->seat.out.ring.rkey ^= 1u << 20;
 }
 
 void stream_free_kept(struct shunt_stream *stream)
 {
-	free(atomic_load(&stream->tx.stage.window));
+	free(atomic_load(&stream->seat.out.stage.window));
 }
 
 /* --- a stream without a peer --- */
@@ -328,25 +328,25 @@ void stream_make(struct shunt_stream *stream, struct shunt_lane *lane, bool rece
 	stream->file.kind = SHUNT_FILE_STREAM;
 	stream->state = SHUNT_LINKED;
 	stream->options.low_water = 1;
-	stream->lane = lane;
+	stream->seat.lane = lane;
 	stream->fd = 3;
 	shunt_lock_rank(&stream->rx.lock, SHUNT_RANK_RX);
 	shunt_lock_rank(&stream->tx.lock, SHUNT_RANK_TX);
-	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_UPGRADES);
-	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_IS_PASSED);
-	stream->rx.intake.word = receives_on_link ? SHUNT_INTAKE_LINK : 0;
-	stream->end.fin = stream->rx.boundary = stream->rx.next_from = stream->rx.proof.at =
-		SHUNT_NEVER;
+	shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_UPGRADES);
+	shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_IS_PASSED);
+	stream->seat.in.intake.word = receives_on_link ? SHUNT_INTAKE_LINK : 0;
+	stream->end.fin = stream->seat.in.boundary = stream->seat.in.next_from =
+		stream->seat.in.proof.at = SHUNT_NEVER;
 }
 
 void stream_arrive(struct shunt_stream *stream)
 {
-	atomic_fetch_add(&stream->rx.tail, 1);
+	atomic_fetch_add(&stream->seat.in.tail, 1);
 }
 
 uint64_t stream_take_all(struct shunt_stream *stream)
 {
-	uint64_t tail = atomic_load(&stream->rx.tail);
+	uint64_t tail = atomic_load(&stream->seat.in.tail);
 
 	return tail - atomic_exchange(&stream->rx.head, tail);
 }
@@ -360,7 +360,7 @@ bool stream_resends(const struct shunt_stream *stream)
 
 bool stream_keeps_end(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.fin_later.fd) >= 0;
+	return atomic_load(&stream->seat.out.fin_later.fd) >= 0;
 }
 
 bool stream_is_broken(const struct shunt_stream *stream)
@@ -387,44 +387,44 @@ void stream_set_state(struct shunt_stream *stream, enum shunt_state state)
 
 enum shunt_show stream_show(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.proof.show);
+	return atomic_load(&stream->seat.out.show);
 }
 
 enum shunt_proof stream_proof(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->rx.proof.state);
+	return atomic_load(&stream->seat.in.proof.state);
 }
 
 const uint8_t *stream_nonce(const struct shunt_stream *stream, enum stream_nonce whose)
 {
-	return whose == STREAM_SHOWS ? stream->tx.proof.nonce : stream->rx.proof.nonce;
+	return whose == STREAM_SHOWS ? stream->seat.out.nonce : stream->seat.in.proof.nonce;
 }
 
 uint64_t stream_nonce_moved(const struct shunt_stream *stream, enum stream_nonce whose)
 {
-	return whose == STREAM_SHOWS ? stream->tx.backlog.written : stream->rx.proof.aside;
+	return whose == STREAM_SHOWS ? stream->tx.backlog.written : stream->rx.nonce.aside;
 }
 
 int stream_proof_fd(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->rx.proof.fd);
+	return atomic_load(&stream->rx.nonce.fd);
 }
 
 void stream_set_proof(struct shunt_stream *stream, enum shunt_proof proof)
 {
-	atomic_store(&stream->rx.proof.state, proof);
+	atomic_store(&stream->seat.in.proof.state, proof);
 }
 
 void stream_set_idle(struct shunt_stream *stream)
 {
-	atomic_store(&stream->tx.staged, 0);
-	atomic_store(&stream->tx.fin_later.fd, SHUNT_FIN_NOT_DUE);
-	atomic_store(&stream->tx.proof.show, SHUNT_SHOWN);
-	atomic_store(&stream->rx.proof.state, SHUNT_PROVEN);
+	atomic_store(&stream->seat.out.staged, 0);
+	atomic_store(&stream->seat.out.fin_later.fd, SHUNT_FIN_NOT_DUE);
+	atomic_store(&stream->seat.out.show, SHUNT_SHOWN);
+	atomic_store(&stream->seat.in.proof.state, SHUNT_PROVEN);
 	atomic_store(&stream->end.fin, SHUNT_NEVER);
 }
 
 void stream_set_staged(struct shunt_stream *stream, uint64_t bytes)
 {
-	atomic_store(&stream->tx.staged, bytes);
+	atomic_store(&stream->seat.out.staged, bytes);
 }

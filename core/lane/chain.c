@@ -64,7 +64,7 @@ void shunt_chain_begin(struct shunt_chain *chain)
 
 bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream *stream)
 {
-	return stream->queue.chain == chain->number;
+	return stream->seat.chain == chain->number;
 }
 
 /* Posts the chain first if its WRs are in the way. A sender that never waits gets its completions here. */
@@ -118,27 +118,27 @@ static void undo(struct shunt_chain *chain, uint32_t from, uint32_t count)
 /* Bytes up to `end` have been posted, with WR `number`. */
 static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number, uint64_t end, bool kept)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
 	lane->counters.merged++;
-	tx->last_wr = number;
+	out->last_wr = number;
 	if (__builtin_expect(lane->trace != NULL, 0))
 		shunt_lane_trace_post(lane, stream, end, number);
-	shunt_send_buffer_posted(&tx->stage, end);
+	shunt_send_buffer_posted(&out->stage, end);
 	if (__builtin_expect(kept, 0))
 		shunt_send_buffer_keep(stream, number, end);
-	atomic_store_explicit(&tx->posted, end, memory_order_release);
+	atomic_store_explicit(&out->posted, end, memory_order_release);
 	if (__builtin_expect(kept, 0) && !shunt_send_buffer_roomy(stream))
 		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
-	else if (__builtin_expect(atomic_load_explicit(&tx->starved, memory_order_relaxed), 0))
+	else if (__builtin_expect(atomic_load_explicit(&out->starved, memory_order_relaxed), 0))
 		lane->hooks->roomy(stream);
 }
 
 /* The seat may go, once nothing that was posted for it is fetched any more. */
 static void posted_release(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number)
 {
-	atomic_fetch_or(&stream->release, SHUNT_RELEASE_POSTED);
-	stream->tx.last_wr = number;
+	atomic_fetch_or(&stream->seat.release, SHUNT_RELEASE_POSTED);
+	stream->seat.out.last_wr = number;
 	if (shunt_lane_keeps(lane))
 		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 	else
@@ -148,7 +148,7 @@ static void posted_release(struct shunt_lane *lane, struct shunt_stream *stream,
 /* TCP may go on as soon as it has arrived. */
 static void posted_handback(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	if (!(shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_IS_POSTED) &
+	if (!(shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_IS_POSTED) &
 	      SHUNT_HEADING_AWAITED))
 		return;
 	atomic_store(&lane->unsettled, true);
@@ -180,8 +180,8 @@ static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 		posted_data(lane, stream, number, chain->value[i], is_kept(chain, i));
 		return;
 	case SHUNT_WORK_FIN:
-		stream->tx.fin_later.wr = number;
-		if (shunt_tx_fin_is_due(&stream->tx))
+		stream->seat.out.fin_later.wr = number;
+		if (shunt_seat_fin_is_due(&stream->seat.out))
 			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
 		break;
 	case SHUNT_WORK_HANDBACK:
@@ -215,7 +215,7 @@ bool shunt_chain_flush(struct shunt_chain *chain)
 		if (i + 1 < count)
 			chain->wr[i].next = &chain->wr[i + 1];
 		if (chain->work[i] == SHUNT_WORK_DATA)
-			atomic_store(&chain->owner[i]->tx.exposed, chain->value[i]);
+			atomic_store(&chain->owner[i]->seat.out.exposed, chain->value[i]);
 	}
 	chain->wr[count - 1].send_flags |= IBV_SEND_SOLICITED;	/* one event for all of them (CP-05) */
 	if (__builtin_expect(lane->trace != NULL, 0))
@@ -239,7 +239,7 @@ static uint32_t next(struct shunt_chain *chain, struct shunt_stream *stream, uin
 	chain->work[i] = work;
 	chain->value[i] = value;
 	if (stream)
-		stream->queue.chain = chain->number;
+		stream->seat.chain = chain->number;
 	return i;
 }
 
@@ -247,7 +247,7 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
 			 uint32_t work, uint64_t value)
 {
 	struct shunt_lane *lane = chain->lane;
-	uint32_t id = stream ? stream->peer_id : 0;
+	uint32_t id = stream ? stream->seat.peer_id : 0;
 	uint32_t word = stream ? type : lane->number;
 	uint64_t number;
 	uint32_t i;
@@ -274,7 +274,7 @@ static __attribute__((noinline)) bool write_records(struct shunt_chain *chain,
 						    struct shunt_stream *stream, uint64_t upto,
 						    uint32_t admitted)
 {
-	if (shunt_pendings_end(stream->tx.trace.pendings) > upto)
+	if (shunt_pendings_end(stream->seat.pendings) > upto)
 		return true;
 	if (!shunt_chain_flush(chain)) {
 		shunt_window_return(&chain->lane->window, admitted);
@@ -287,23 +287,25 @@ static __attribute__((noinline)) bool write_records(struct shunt_chain *chain,
 enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
 {
 	struct shunt_lane *lane = chain->lane;
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_send_buffer *stage = &tx->stage;
-	uint64_t staged = atomic_load_explicit(&tx->staged, memory_order_acquire);
-	uint64_t limit = shunt_tx_limit(tx), end = staged < limit ? staged : limit;
-	uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
+	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_send_buffer *stage = &out->stage;
+	uint64_t staged = atomic_load_explicit(&out->staged, memory_order_acquire);
+	uint64_t limit = shunt_seat_limit(out), end = staged < limit ? staged : limit;
+	uint64_t offset = atomic_load_explicit(&out->posted, memory_order_relaxed);
 	enum shunt_wr_part part_of = SHUNT_WR_WHOLE;
 
 	shunt_assert_held(&chain->lane->lock);
 	while (offset < end) {
-		uint32_t whole = shunt_send_buffer_piece(stage, offset, end), piece = shunt_wr_piece(lane, tx, offset, whole);
+		uint32_t whole = shunt_send_buffer_piece(stage, offset, end),
+			 piece = shunt_wr_piece(lane, out, offset, whole);
 		bool behind = part_of == SHUNT_WR_AHEAD;
 		uint64_t number;
 		uint32_t i;
 		int flags;
 
 		part_of = behind ? SHUNT_WR_BEHIND : SHUNT_WR_WHOLE;
-		if (!behind && shunt_wr_goes_round(lane, tx, offset, piece, whole) && chain->count + 2 <= chain->limit &&
+		if (!behind && shunt_wr_goes_round(lane, out, offset, piece, whole) &&
+		    chain->count + 2 <= chain->limit &&
 		    shunt_wr_admit_two(lane, chain->count, chain->bytes, piece, whole - piece))
 			part_of = SHUNT_WR_AHEAD;
 		if (part_of == SHUNT_WR_WHOLE && !room(chain, piece, lane->reserve))
@@ -320,12 +322,12 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 						   .lkey = stage->lkey };
 		chain->kept += piece > lane->max_inline;
 		flags = shunt_wr_flags(lane, number, chain->bytes, piece, true, false);
-		flags |= shunt_copying_flags(lane, tx, offset, piece);
+		flags |= shunt_copying_flags(lane, out, offset, piece);
 		shunt_wr_fill(&chain->wr[i], &chain->sge[i], 1, flags, number,
 			      shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND :
 									  SHUNT_IMM_DATA,
-					     stream->peer_id),
-			      shunt_wr_place(tx, offset), tx->ring.rkey);
+					     stream->seat.peer_id),
+			      shunt_wr_place(out, offset), out->ring.rkey);
 		if (part_of == SHUNT_WR_AHEAD)
 			shunt_wr_silence(&chain->wr[i]);
 		chain->bytes += piece;

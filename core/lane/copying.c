@@ -21,25 +21,25 @@ void shunt_copying_configure(struct shunt_lane *lane)
 }
 
 /* Notes each time around the ring how many bytes of all its streams the lane has carried meanwhile. */
-static bool comes_back_soon(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t offset)
+static bool comes_back_soon(struct shunt_lane *lane, struct shunt_seat_out *out, uint64_t offset)
 {
-	uint64_t round = offset / tx->ring.bytes, posted = lane->window.posted;
+	uint64_t round = offset / out->ring.bytes, posted = lane->window.posted;
 
-	if (round != tx->copying.round) {	/* it falls with a larger ring */
-		tx->copying.bytes = round > tx->copying.round ?
-					    (posted - tx->copying.posted) /
-						    (round - tx->copying.round) :
-					    0;
-		tx->copying.round = round;
-		tx->copying.posted = posted;
+	if (round != out->copying.round) {	/* it falls with a larger ring */
+		out->copying.bytes = round > out->copying.round ?
+					     (posted - out->copying.posted) /
+						     (round - out->copying.round) :
+					     0;
+		out->copying.round = round;
+		out->copying.posted = posted;
 	}
-	return tx->copying.bytes && tx->copying.bytes <= lane->link->engine->copy_near;
+	return out->copying.bytes && out->copying.bytes <= lane->link->engine->copy_near;
 }
 
-int shunt_copying_choose(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t offset,
+int shunt_copying_choose(struct shunt_lane *lane, struct shunt_seat_out *out, uint64_t offset,
 			 uint32_t bytes)
 {
-	if (!comes_back_soon(lane, tx, offset) && !lane->copies_past)
+	if (!comes_back_soon(lane, out, offset) && !lane->copies_past)
 		return SHUNT_SEND_PLAIN;
 	lane->counters.copied_past += bytes;
 	return SHUNT_SEND_PAST;

@@ -18,16 +18,16 @@ uint64_t shunt_copying_near(void);
 void shunt_copying_configure(struct shunt_lane *lane);
 
 /* Of a WR of at least lane->copies_from bytes. */
-int shunt_copying_choose(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t offset,
+int shunt_copying_choose(struct shunt_lane *lane, struct shunt_seat_out *out, uint64_t offset,
 			 uint32_t bytes);
 
 /* The send flags of a WR with `bytes` of the stream from `offset` on. lane.lock held. */
-static inline int shunt_copying_flags(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t offset,
-				      uint32_t bytes)
+static inline int shunt_copying_flags(struct shunt_lane *lane, struct shunt_seat_out *out,
+				      uint64_t offset, uint32_t bytes)
 {
 	return __builtin_expect(bytes < lane->copies_from, 1) ?
 		       0 :
-		       shunt_copying_choose(lane, tx, offset, bytes);
+		       shunt_copying_choose(lane, out, offset, bytes);
 }
 
 #endif

@@ -33,11 +33,11 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 				  struct shunt_iov *from, uint32_t bytes, uint64_t offset,
 				  enum shunt_wr_part part_of)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	struct shunt_iov rest = *from;
 	struct iovec part;
 	struct ibv_sge sge[SHUNT_LANE_SGES];
-	uint32_t lkey = tx->pin ? tx->pin->mr->lkey : 0;
+	uint32_t lkey = out->pin ? out->pin->mr->lkey : 0;
 	struct ibv_send_wr wr;
 	uint32_t length = 0;
 	int sges = 0, flags, error;
@@ -49,15 +49,16 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 		length += sge[sges - 1].length;
 	}
 	/* A sender that has pinned its buffer waits for this WR (zero_copy.c). */
-	flags = shunt_wr_flags(lane, lane->sent + 1, 0, length, true, length > lane->max_inline || (tx->pin && lane->retains));
-	flags |= shunt_copying_flags(lane, tx, offset, length);
+	flags = shunt_wr_flags(lane, lane->sent + 1, 0, length, true,
+			       length > lane->max_inline || (out->pin && lane->retains));
+	flags |= shunt_copying_flags(lane, out, offset, length);
 	shunt_wr_fill(&wr, sge, sges, flags | IBV_SEND_SOLICITED, lane->sent + 1,
 		      shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND : SHUNT_IMM_DATA,
-				     stream->peer_id),
-		      shunt_wr_place(tx, offset), tx->ring.rkey);
+				     stream->seat.peer_id),
+		      shunt_wr_place(out, offset), out->ring.rkey);
 	if (part_of == SHUNT_WR_AHEAD)
 		shunt_wr_silence(&wr);
-	atomic_store_explicit(&tx->exposed, offset + length, memory_order_release);
+	atomic_store_explicit(&out->exposed, offset + length, memory_order_release);
 	if (__builtin_expect(length < bytes, 0))
 		shunt_window_shorten(&lane->window, bytes, length);
 	shunt_wr_expect(lane, length);
@@ -71,10 +72,10 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 		lane->reads++;
 		return length;
 	}
-	tx->last_wr = lane->sent;
-	if (__builtin_expect(tx->pin != NULL, 0))
+	out->last_wr = lane->sent;
+	if (__builtin_expect(out->pin != NULL, 0))
 		shunt_zero_copy_posted(stream, lane->sent, offset, wr.sg_list, flags & IBV_SEND_INLINE);
-	atomic_store_explicit(&tx->posted, offset + length, memory_order_release);
+	atomic_store_explicit(&out->posted, offset + length, memory_order_release);
 	return length;
 }
 
@@ -84,7 +85,7 @@ static __attribute__((noinline)) uint32_t post_round(struct shunt_lane *lane,
 						     struct shunt_iov *whole, uint32_t first,
 						     uint32_t bytes)
 {
-	uint64_t offset = atomic_load_explicit(&stream->tx.posted, memory_order_relaxed);
+	uint64_t offset = atomic_load_explicit(&stream->seat.out.posted, memory_order_relaxed);
 	struct shunt_iov from = *whole;
 
 	if (!post_piece(lane, stream, whole, first, offset, SHUNT_WR_AHEAD)) {
@@ -113,7 +114,7 @@ static __attribute__((noinline)) void posted_traced(struct shunt_lane *lane,
 	if (!lane->trace)
 		return;
 	shunt_lane_trace_post(lane, stream,
-			      atomic_load_explicit(&stream->tx.posted, memory_order_relaxed),
+			      atomic_load_explicit(&stream->seat.out.posted, memory_order_relaxed),
 			      lane->sent);
 	shunt_lane_trace_look(lane);
 }
@@ -123,17 +124,18 @@ static inline __attribute__((always_inline)) size_t direct_send(struct shunt_lan
 								struct shunt_iov *from,
 								size_t bytes, const bool traced)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	size_t taken = 0;
 
 	shunt_assert_held(&lane->lock);
 	while (taken < bytes) {
-		uint64_t offset = atomic_load_explicit(&tx->posted, memory_order_relaxed);
+		uint64_t offset = atomic_load_explicit(&out->posted, memory_order_relaxed);
 		size_t left = bytes - taken;
-		uint32_t length = shunt_wr_piece(lane, tx, offset, left), both = shunt_narrow_u32(left);
+		uint32_t length = shunt_wr_piece(lane, out, offset, left),
+			 both = shunt_narrow_u32(left);
 
-		if (shunt_wr_goes_round(lane, tx, offset, length, left) &&
-		    from->iovcnt <= (int)lane->max_sges && !tx->pin &&
+		if (shunt_wr_goes_round(lane, out, offset, length, left) &&
+		    from->iovcnt <= (int)lane->max_sges && !out->pin &&
 		    shunt_wr_admit_two(lane, 0, 0, length, both - length)) {
 			if (traced)
 				write_records(lane, stream, offset + both);

@@ -104,24 +104,23 @@ void shunt_lane_fini(struct shunt_lane *lane)
 /* Nothing of the stream is staged or queued. lane.lock and tx.lock held. */
 static bool is_clear(const struct shunt_stream *stream)
 {
-	return atomic_load_explicit(&stream->tx.posted, memory_order_relaxed) ==
+	return atomic_load_explicit(&stream->seat.out.posted, memory_order_relaxed) ==
 		       stream->tx.offset &&
-	       !(atomic_load_explicit(&stream->queue.work, memory_order_relaxed) &
-		 ~SHUNT_WORK_DONE);
+	       !(atomic_load_explicit(&stream->seat.work, memory_order_relaxed) & ~SHUNT_WORK_DONE);
 }
 
 bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
 	shunt_assert_held(&stream->tx.lock);
 	shunt_lock_take(&lane->lock);
 	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding))
 		shunt_lane_serve(lane);
-	if (atomic_load(&tx->ring.offer) && is_clear(stream) && !atomic_load(&lane->failed))
+	if (atomic_load(&out->ring.offer) && is_clear(stream) && !atomic_load(&lane->failed))
 		shunt_lane_take_offer(lane, stream);
 	shunt_lane_leave(lane);
-	return !atomic_load(&tx->ring.offer);
+	return !atomic_load(&out->ring.offer);
 }
 
 size_t shunt_lane_accept(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
@@ -132,7 +131,8 @@ size_t shunt_lane_accept(struct shunt_stream *stream, struct shunt_iov *from, si
 	shunt_assert_held(&stream->tx.lock);
 	bytes = shunt_send_buffer_take(stream, from, bytes, most, apart);
 	if (bytes)
-		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELAXED);
+		__atomic_store_n(&stream->seat.control->word[SHUNT_CONTROL_ACCEPTED], tx->offset,
+				 __ATOMIC_RELAXED);
 	return bytes;
 }
 
@@ -155,7 +155,7 @@ static size_t accept_in_window(struct shunt_stream *stream, struct shunt_iov *fr
 static size_t send_staged(struct shunt_lane *lane, struct shunt_stream *stream,
 			  struct shunt_iov *from, size_t bytes)
 {
-	size_t room = shunt_tx_room(&stream->tx, stream->tx.offset), taken;
+	size_t room = shunt_seat_room(&stream->seat.out, stream->tx.offset), taken;
 
 	if (bytes > room)
 		bytes = room;
@@ -172,6 +172,7 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream,
 			  struct shunt_iov *from, size_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	size_t taken, room;
 
 	shunt_assert_held(&lane->lock);
@@ -179,18 +180,18 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream,
 	if (__builtin_expect(lane->late, 0)) {
 		shunt_group_poll(lane->link->engine);
 		if (shunt_lane_under_way(lane, stream) && bytes < lane->frag_bytes &&
-		    bytes <= shunt_tx_room(tx, tx->offset))
+		    bytes <= shunt_seat_room(out, tx->offset))
 			return 0;
 	}
-	if (__builtin_expect(atomic_load_explicit(&tx->ring.offer, memory_order_relaxed) != 0, 0))
+	if (__builtin_expect(atomic_load_explicit(&out->ring.offer, memory_order_relaxed) != 0, 0))
 		shunt_lane_take_offer(lane, stream);
 	if (__builtin_expect(lane->retains || (lane->fetches && bytes > lane->max_inline), 0) &&
 	    !shunt_zero_copy_has(stream, from))
 		return 0;
-	room = shunt_tx_room(tx, tx->offset);
+	room = shunt_seat_room(out, tx->offset);
 	taken = shunt_direct_send(lane, stream, from, bytes < room ? bytes : room);
 	tx->offset += taken;
-	atomic_store_explicit(&tx->staged, tx->offset, memory_order_relaxed);
+	atomic_store_explicit(&out->staged, tx->offset, memory_order_relaxed);
 	return taken;
 }
 
@@ -216,7 +217,7 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream, str
 void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream)
 {
 	shunt_assert_held(&stream->tx.lock);
-	atomic_store_explicit(&stream->tx.gather.since, 0, memory_order_relaxed);
+	atomic_store_explicit(&stream->seat.out.gather_since, 0, memory_order_relaxed);
 	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
 }
 
@@ -225,14 +226,15 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream,
 {
 	struct shunt_engine *engine = lane->link->engine;
 	struct shunt_tx *tx = &stream->tx;
-	size_t room = shunt_tx_room(tx, tx->offset);
+	struct shunt_seat_out *out = &stream->seat.out;
+	size_t room = shunt_seat_room(out, tx->offset);
 	size_t taken = accept_in_window(stream, from, bytes < room ? bytes : room, false);
 
 	shunt_assert_held(&stream->tx.lock);
-	if (taken < bytes || tx->offset - atomic_load(&tx->posted) >= SHUNT_SEND_BUFFER_BYTES) {
+	if (taken < bytes || tx->offset - atomic_load(&out->posted) >= SHUNT_SEND_BUFFER_BYTES) {
 		shunt_lane_push(lane, stream);
-	} else if (!atomic_load_explicit(&tx->gather.since, memory_order_relaxed)) {
-		atomic_store_explicit(&tx->gather.since, shunt_now(engine), memory_order_release);
+	} else if (!atomic_load_explicit(&out->gather_since, memory_order_relaxed)) {
+		atomic_store_explicit(&out->gather_since, shunt_now(engine), memory_order_release);
 		shunt_request_gather(engine);
 	}
 	return taken;
@@ -300,7 +302,7 @@ bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream
 		return true;
 	shunt_lane_kick(lane);
 	shunt_group_poll_fully(lane->link->engine);
-	if (shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_IS_AWAITED) &
+	if (shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_IS_AWAITED) &
 	    SHUNT_HEADING_UNPOSTED)
 		return false;	/* a window keeps it back: the poster sees the mark */
 	return shunt_lane_settled(lane) && !atomic_load(&lane->failed);
@@ -319,7 +321,7 @@ void shunt_lane_set_gate(struct shunt_lane *lane, struct shunt_gate *gate, uint3
 void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream)
 {
 	shunt_lock_take(&lane->lock);
-	atomic_store(&stream->queue.work, 0);
+	atomic_store(&stream->seat.work, 0);
 	shunt_lock_leave(&lane->lock);
 	shunt_lane_kick(lane);
 }

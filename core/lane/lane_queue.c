@@ -5,17 +5,17 @@
 /* Takes the first of a list out of it. Returns the rest. */
 static struct shunt_stream *take_out(struct shunt_stream *stream)
 {
-	struct shunt_stream *next = stream->queue.next;
+	struct shunt_stream *next = stream->seat.next;
 
-	stream->queue.next = NULL;
+	stream->seat.next = NULL;
 	return next == stream ? NULL : next;
 }
 
 static void append(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	stream->queue.next = stream;
+	stream->seat.next = stream;
 	if (lane->last)
-		lane->last->queue.next = stream;
+		lane->last->seat.next = stream;
 	else
 		lane->first = stream;
 	lane->last = stream;
@@ -25,8 +25,8 @@ static void append(struct shunt_lane *lane, struct shunt_stream *stream)
 void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
 {
 	shunt_lock_take(&lane->queue_lock);
-	atomic_fetch_or(&stream->queue.work, work);
-	if (!stream->queue.next && !atomic_load(&lane->failed))
+	atomic_fetch_or(&stream->seat.work, work);
+	if (!stream->seat.next && !atomic_load(&lane->failed))
 		append(lane, stream);
 	shunt_lock_leave(&lane->queue_lock);
 }
@@ -34,9 +34,9 @@ void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, ui
 void shunt_lane_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
 {
 	shunt_lock_take(&lane->queue_lock);
-	atomic_fetch_or(&stream->queue.work, work);
-	if (!stream->queue.next && !atomic_load(&lane->failed)) {
-		stream->queue.next = lane->held ? lane->held : stream;
+	atomic_fetch_or(&stream->seat.work, work);
+	if (!stream->seat.next && !atomic_load(&lane->failed)) {
+		stream->seat.next = lane->held ? lane->held : stream;
 		lane->held = stream;
 		atomic_fetch_add(&lane->holding, 1);
 	}
@@ -68,7 +68,7 @@ struct shunt_stream *shunt_lane_dequeue(struct shunt_lane *lane, uint32_t *work)
 		if (!lane->first)
 			lane->last = NULL;
 		atomic_fetch_sub(&lane->waiting, 1);
-		*work = atomic_exchange(&stream->queue.work, 0);
+		*work = atomic_exchange(&stream->seat.work, 0);
 	}
 	shunt_lock_leave(&lane->queue_lock);
 	return stream;

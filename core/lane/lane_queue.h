@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The merge queue of a lane: streams with work for it, and those whose work waits for a completion. A
- * stream is in one of the two at most; its work is in stream.lane_work. Under lane.queue_lock.
+ * stream is in one of the two at most; its work is in seat.work. Under lane.queue_lock.
  */
 #ifndef SHUNT_CORE_LANE_LANE_QUEUE_H
 #define SHUNT_CORE_LANE_LANE_QUEUE_H

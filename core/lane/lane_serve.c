@@ -6,26 +6,26 @@
 
 void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
-	uint64_t offer = atomic_load_explicit(&tx->ring.offer, memory_order_acquire), used = offer;
-	uint64_t at = atomic_load_explicit(&tx->posted, memory_order_relaxed);
+	struct shunt_seat_out *out = &stream->seat.out;
+	uint64_t offer = atomic_load_explicit(&out->ring.offer, memory_order_acquire), used = offer;
+	uint64_t at = atomic_load_explicit(&out->posted, memory_order_relaxed);
 
 	shunt_assert_held(&lane->lock);
-	atomic_store(&tx->ring.turning, true);
+	atomic_store(&out->ring.turning, true);
 	if (shunt_chain_control(lane->chain, stream, SHUNT_IMM_RING_FROM, 0, at) &&
 	    shunt_chain_flush(lane->chain)) {
-		tx->ring.old_address = tx->ring.address;
-		tx->ring.old_bytes = tx->ring.bytes;
-		tx->ring.old_rkey = tx->ring.rkey;
-		tx->ring.address = lane->link->peer_arena + shunt_ring_offset(offer);
-		tx->ring.bytes = (uint32_t)shunt_ring_bytes(offer);	/* sound: inbound.c */
-		tx->ring.rkey = shunt_ring_rkey(offer);
-		tx->ring.from = at;
-		tx->ring.grow_asked = false;
-		atomic_store(&tx->overflow.most, 0);
-		atomic_compare_exchange_strong(&tx->ring.offer, &used, 0);
+		out->ring.old_address = out->ring.address;
+		out->ring.old_bytes = out->ring.bytes;
+		out->ring.old_rkey = out->ring.rkey;
+		out->ring.address = lane->link->peer_arena + shunt_ring_offset(offer);
+		out->ring.bytes = (uint32_t)shunt_ring_bytes(offer);	/* sound: inbound.c */
+		out->ring.rkey = shunt_ring_rkey(offer);
+		out->ring.from = at;
+		out->ring.grow_asked = false;
+		atomic_store(&out->overflow.most, 0);
+		atomic_compare_exchange_strong(&out->ring.offer, &used, 0);
 	}
-	atomic_store(&tx->ring.turning, false);
+	atomic_store(&out->ring.turning, false);
 }
 
 static const struct {
@@ -47,9 +47,10 @@ static const struct {
  * Up to where the link's bytes have been read. Those of TCP behind them make no room, and a peer whose stream is
  * the kernel's by now does not count them.
  */
-static uint64_t read_of_link(const struct shunt_rx *rx)
+static uint64_t read_of_link(const struct shunt_stream *stream)
 {
-	uint64_t head = atomic_load_explicit(&rx->head, memory_order_acquire), tail = atomic_load(&rx->tail);
+	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_acquire),
+		 tail = atomic_load(&stream->seat.in.tail);
 
 	return head < tail ? head : tail;
 }
@@ -58,19 +59,19 @@ static uint64_t control_value(struct shunt_stream *stream, enum shunt_imm type)
 {
 	switch (type) {
 	case SHUNT_IMM_UPGRADE:
-		return atomic_load(&stream->tx.upgrade_at);
+		return atomic_load(&stream->seat.out.upgrade_at);
 	case SHUNT_IMM_HANDBACK:
-		return atomic_load(&stream->tx.handback_at);
+		return atomic_load(&stream->seat.out.handback_at);
 	case SHUNT_IMM_FIN:
-		return atomic_load(&stream->tx.fin);
+		return atomic_load(&stream->seat.out.fin);
 	case SHUNT_IMM_CREDIT:
-		return read_of_link(&stream->rx);
+		return read_of_link(stream);
 	case SHUNT_IMM_RELEASE:
 		return atomic_load(&stream->rx.head);
 	case SHUNT_IMM_SWITCHED:
-		return atomic_load(&stream->rx.switched);
+		return atomic_load(&stream->seat.in.switched);
 	case SHUNT_IMM_RING:
-		return atomic_load(&stream->rx.ring.offered);
+		return atomic_load(&stream->seat.in.ring.offered);
 	default:
 		return 0;
 	}
@@ -79,8 +80,8 @@ static uint64_t control_value(struct shunt_stream *stream, enum shunt_imm type)
 /* Only bytes, and not many: they may as well wait for the stream's last WR. */
 static bool may_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
 {
-	struct shunt_tx *tx = &stream->tx;
-	uint64_t bytes = atomic_load(&tx->staged) - atomic_load(&tx->posted);
+	struct shunt_seat_out *out = &stream->seat.out;
+	uint64_t bytes = atomic_load(&out->staged) - atomic_load(&out->posted);
 
 	return __builtin_expect(lane->late, 0) && work == SHUNT_WORK_DATA &&
 	       shunt_lane_under_way(lane, stream) &&
@@ -100,15 +101,15 @@ static bool is_unwanted(const struct shunt_stream *stream)
  */
 static void drop_rest(struct shunt_stream *stream, uint32_t work)
 {
-	struct shunt_tx *tx = &stream->tx;
-	uint64_t posted = atomic_load(&tx->posted);
+	struct shunt_seat_out *out = &stream->seat.out;
+	uint64_t posted = atomic_load(&out->posted);
 
 	if (work & SHUNT_WORK_FIN)
-		atomic_store(&tx->fin, posted);
+		atomic_store(&out->fin, posted);
 	if (work & SHUNT_WORK_HANDBACK)
-		atomic_store(&tx->handback_at, posted);
+		atomic_store(&out->handback_at, posted);
 	if (work & SHUNT_WORK_BEHIND_DATA & ~(uint32_t)SHUNT_WORK_DATA)
-		atomic_store(&tx->posted, atomic_load(&tx->staged));
+		atomic_store(&out->posted, atomic_load(&out->staged));
 }
 
 /*
@@ -118,7 +119,7 @@ static void drop_rest(struct shunt_stream *stream, uint32_t work)
 static bool serve_data(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t *work,
 		       uint32_t *behind)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	enum shunt_chain_took took;
 
 	shunt_assert_held(&lane->lock);
@@ -134,9 +135,9 @@ static bool serve_data(struct shunt_lane *lane, struct shunt_stream *stream, uin
 			drop_rest(stream, *work);
 			break;
 		}
-		if (atomic_load(&tx->ring.offer))
+		if (atomic_load(&out->ring.offer))
 			shunt_lane_take_offer(lane, stream);
-		if (!shunt_tx_room(tx, atomic_load(&tx->posted))) {
+		if (!shunt_seat_room(out, atomic_load(&out->posted))) {
 			lane->hooks->stuck(stream);
 			*behind = *work & SHUNT_WORK_BEHIND_DATA;
 			break;
@@ -147,15 +148,15 @@ static bool serve_data(struct shunt_lane *lane, struct shunt_stream *stream, uin
 }
 
 /* The peer is to get no room: whoever lets go of it does that work. */
-static bool withholds(struct shunt_rx *rx, uint32_t work)
+static bool withholds(struct shunt_seat_in *in, uint32_t work)
 {
-	uint8_t kept = atomic_load_explicit(&rx->withheld, memory_order_relaxed);
+	uint8_t kept = atomic_load_explicit(&in->withheld, memory_order_relaxed);
 	uint8_t owed = work == SHUNT_WORK_CREDIT ? SHUNT_WITHHELD_CREDIT :
 		       work == SHUNT_WORK_RING	 ? SHUNT_WITHHELD_RING :
 						   0;
 
 	while (__builtin_expect(kept && owed, 0))
-		if (atomic_compare_exchange_weak(&rx->withheld, &kept, (uint8_t)(kept | owed)))
+		if (atomic_compare_exchange_weak(&in->withheld, &kept, (uint8_t)(kept | owed)))
 			return true;
 	return false;
 }
@@ -170,7 +171,7 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, u
 	/* Queued again since it was served: what `posted` and `release` say is true only after the doorbell. */
 	if (shunt_chain_has(chain, stream) && !shunt_chain_flush(chain))
 		goto stalled;
-	released = atomic_load_explicit(&stream->release, memory_order_relaxed) &
+	released = atomic_load_explicit(&stream->seat.release, memory_order_relaxed) &
 		   SHUNT_RELEASE_POSTED;
 	if (__builtin_expect(work & SHUNT_WORK_DONE, 0)) {
 		work &= ~SHUNT_WORK_DONE;
@@ -186,7 +187,7 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, u
 	}
 	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
 		if (work & controls[i].work) {
-			if (!withholds(&stream->rx, controls[i].work) &&
+			if (!withholds(&stream->seat.in, controls[i].work) &&
 			    !shunt_chain_control(chain, stream, controls[i].type, controls[i].work,
 						 control_value(stream, controls[i].type)))
 				goto stalled;

@@ -39,10 +39,10 @@ static inline void shunt_lane_leave(struct shunt_lane *lane)
  */
 static inline bool shunt_lane_under_way(struct shunt_lane *lane, const struct shunt_stream *stream)
 {
-	const struct shunt_tx *tx = &stream->tx;
+	const struct shunt_seat_out *out = &stream->seat.out;
 
-	return lane->late && tx->last_wr <= lane->last_signaled &&
-	       tx->last_wr > atomic_load_explicit(&lane->retired, memory_order_acquire);
+	return lane->late && out->last_wr <= lane->last_signaled &&
+	       out->last_wr > atomic_load_explicit(&lane->retired, memory_order_acquire);
 }
 
 /* Whether the device has WRs that it has not carried out. lane.lock held. */

@@ -103,7 +103,7 @@ static bool write_one(struct shunt_lane *lane, struct shunt_stream *stream,
 		.number = trace->number + 1,
 		.id = pending->id,
 		.end = pending->end,
-		.stream = stream->peer_id,
+		.stream = stream->seat.peer_id,
 		.bytes = pending->bytes | (pending->answer ? SHUNT_TRACE_ANSWER : 0),
 		.called = pending->called,
 		.accepted = pending->accepted,
@@ -120,10 +120,10 @@ static bool write_one(struct shunt_lane *lane, struct shunt_stream *stream,
 
 void shunt_lane_trace_write(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t upto)
 {
-	uint64_t posted = atomic_load_explicit(&stream->tx.posted, memory_order_relaxed);
+	uint64_t posted = atomic_load_explicit(&stream->seat.out.posted, memory_order_relaxed);
 	struct shunt_pending pending = { 0 };
 
-	while (shunt_pendings_take(stream->tx.trace.pendings, upto, &pending)) {
+	while (shunt_pendings_take(stream->seat.pendings, upto, &pending)) {
 		enum shunt_trace_count what = SHUNT_TRACE_ABANDONED; /* TCP has carried its end */
 
 		if (pending.end > posted)

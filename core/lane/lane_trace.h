@@ -32,7 +32,7 @@ void shunt_lane_trace_forget(struct shunt_lane *lane, const struct shunt_stream 
 /* Bytes of the stream are about to be posted: may there be records to write before them? */
 static inline bool shunt_lane_trace_due(const struct shunt_stream *stream)
 {
-	struct shunt_pendings *pendings = atomic_load_explicit(&stream->tx.trace.pendings,
+	struct shunt_pendings *pendings = atomic_load_explicit(&stream->seat.pendings,
 							       memory_order_acquire);
 
 	return __builtin_expect(pendings != NULL, 0) && shunt_pendings_any(pendings);

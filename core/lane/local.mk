@@ -5,7 +5,6 @@ lane_sources = \
 	core/lane/copying.c core/lane/copying.h \
 	core/lane/direct.c core/lane/direct.h \
 	core/lane/fault_device.c core/lane/fault_device.h \
-	core/lane/heading.c core/lane/heading.h \
 	core/lane/lane.c core/lane/lane.h \
 	core/lane/lane_queue.c core/lane/lane_queue.h \
 	core/lane/lane_serve.c core/lane/lane_serve.h \

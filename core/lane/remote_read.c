@@ -10,17 +10,17 @@
 #include "core/lane/wr.h"
 
 /* Where the bytes from `from` on lie in the peer's memory; *bytes: how many of `to` are there in one piece. */
-static uint64_t place(const struct shunt_tx *tx, uint64_t from, uint64_t to, uint32_t *bytes,
+static uint64_t place(const struct shunt_seat_out *out, uint64_t from, uint64_t to, uint32_t *bytes,
 		      uint32_t *rkey)
 {
-	bool old = from < tx->ring.from && tx->ring.old_bytes;
-	uint32_t size = old ? tx->ring.old_bytes : tx->ring.bytes,
+	bool old = from < out->ring.from && out->ring.old_bytes;
+	uint32_t size = old ? out->ring.old_bytes : out->ring.bytes,
 		 at = (uint32_t)(from & (size - 1));
-	uint64_t end = old && tx->ring.from < to ? tx->ring.from : to;
+	uint64_t end = old && out->ring.from < to ? out->ring.from : to;
 
 	*bytes = size - at < end - from ? size - at : (uint32_t)(end - from);
-	*rkey = old ? tx->ring.old_rkey : tx->ring.rkey;
-	return (old ? tx->ring.old_address : tx->ring.address) + at;
+	*rkey = old ? out->ring.old_rkey : out->ring.rkey;
+	return (old ? out->ring.old_address : out->ring.address) + at;
 }
 
 /* A peer that does not answer keeps this thread once, and no other time. */
@@ -58,7 +58,7 @@ static int access_of(const struct shunt_device *device)
 
 static bool read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
-	struct shunt_lane *lane = stream->lane;
+	struct shunt_lane *lane = stream->seat.lane;
 	const struct shunt_verbs *verbs = lane->link->device->verbs;
 	struct ibv_mr *mr = shunt_fault_denies(SHUNT_DENY_MR) ?
 				    NULL :
@@ -68,7 +68,7 @@ static bool read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 
 	while (good && from < to) {
 		uint32_t bytes, rkey;
-		uint64_t addr = place(&stream->tx, from, to, &bytes, &rkey);
+		uint64_t addr = place(&stream->seat.out, from, to, &bytes, &rkey);
 
 		good = read_piece(lane, mr, out, addr, rkey, bytes);
 		out += bytes;
@@ -81,14 +81,14 @@ static bool read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 
 bool shunt_remote_read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
-	struct shunt_lane *lane = stream->lane;
+	struct shunt_lane *lane = stream->seat.lane;
 	const struct shunt_device_kind *kind = lane->link->device->kind;
 
 	if (!kind->peek || lane->retains)
 		return read_ring(stream, out, from, to);
 	while (from < to) {
 		uint32_t bytes, rkey;
-		uint64_t addr = place(&stream->tx, from, to, &bytes, &rkey);
+		uint64_t addr = place(&stream->seat.out, from, to, &bytes, &rkey);
 		const void *seen = kind->peek(lane->qp, addr, rkey, bytes);
 
 		if (!seen)

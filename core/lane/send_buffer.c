@@ -42,10 +42,10 @@ static void unmap(const struct shunt_send_buffer *stage)
 
 static bool make_buffer(struct shunt_stream *stream, struct shunt_send_buffer *stage, uint32_t size)
 {
-	struct shunt_link *link = stream->link;
+	struct shunt_link *link = stream->seat.link;
 	const struct ibv_mr *mr;
 
-	if (!stream->lane->fetches) {
+	if (!stream->seat.lane->fetches) {
 		stage->bytes = map(size);
 	} else {
 		stage->place = shunt_arena_take(&link->arena, size, &mr);
@@ -60,13 +60,13 @@ static bool make_buffer(struct shunt_stream *stream, struct shunt_send_buffer *s
 
 static void give(struct shunt_stream *stream, uint64_t place, uint32_t size)
 {
-	if (shunt_arena_give(&stream->link->arena, place, size))
+	if (shunt_arena_give(&stream->seat.link->arena, place, size))
 		shunt_request_memory(stream->engine);
 }
 
 static void drop_buffer(struct shunt_stream *stream, struct shunt_send_buffer *stage)
 {
-	if (stream->lane->fetches)
+	if (stream->seat.lane->fetches)
 		give(stream, stage->place, stage->size);
 	else
 		unmap(stage);
@@ -78,7 +78,7 @@ static void drop_buffer(struct shunt_stream *stream, struct shunt_send_buffer *s
 static bool former_is_free(const struct shunt_stream *stream,
 			   const struct shunt_send_window *window)
 {
-	return atomic_load(&window->former_wr) <= atomic_load(&stream->lane->retired);
+	return atomic_load(&window->former_wr) <= atomic_load(&stream->seat.lane->retired);
 }
 
 static void drop_former(struct shunt_stream *stream, struct shunt_send_window *window)
@@ -94,7 +94,7 @@ static void part_with(struct shunt_stream *stream, struct shunt_send_buffer *sta
 {
 	struct shunt_send_window *window = stage->window;
 
-	if (!is_fetched || !stream->lane->fetches) {
+	if (!is_fetched || !stream->seat.lane->fetches) {
 		drop_buffer(stream, stage);
 		return;
 	}
@@ -105,11 +105,11 @@ static void part_with(struct shunt_stream *stream, struct shunt_send_buffer *sta
 
 bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart)
 {
-	struct shunt_send_buffer *stage = &stream->tx.stage;
+	struct shunt_send_buffer *stage = &stream->seat.out.stage;
 
 	if (!stage->bytes && !make_buffer(stream, stage, SHUNT_SEND_BUFFER_BYTES))
 		return false;
-	if (__builtin_expect(shunt_lane_keeps(stream->lane) && !stage->window, 0))
+	if (__builtin_expect(shunt_lane_keeps(stream->seat.lane) && !stage->window, 0))
 		stage->window = shunt_send_window_make();
 	if (apart && !stage->cuts)
 		stage->cuts = calloc(1, sizeof(*stage->cuts));
@@ -118,11 +118,11 @@ bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart)
 
 void shunt_send_buffer_leave(struct shunt_stream *stream)
 {
-	if (stream->tx.stage.window)
-		drop_former(stream, stream->tx.stage.window);
+	if (stream->seat.out.stage.window)
+		drop_former(stream, stream->seat.out.stage.window);
 	shunt_send_window_leave(stream);
-	if (stream->tx.stage.bytes && stream->lane->fetches)
-		drop_buffer(stream, &stream->tx.stage);
+	if (stream->seat.out.stage.bytes && stream->seat.lane->fetches)
+		drop_buffer(stream, &stream->seat.out.stage);
 }
 
 void shunt_send_buffer_free(struct shunt_send_buffer *stage)
@@ -139,12 +139,13 @@ void shunt_send_buffer_free(struct shunt_send_buffer *stage)
 void shunt_send_buffer_begin(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
-	atomic_store(&tx->staged, tx->offset);
-	atomic_store(&tx->posted, tx->offset);
-	atomic_store(&tx->exposed, tx->offset);
-	atomic_store(&tx->stage.kept_wr, 0);
-	atomic_store(&tx->stage.reusable, tx->offset);
+	atomic_store(&out->staged, tx->offset);
+	atomic_store(&out->posted, tx->offset);
+	atomic_store(&out->exposed, tx->offset);
+	atomic_store(&out->stage.kept_wr, 0);
+	atomic_store(&out->stage.reusable, tx->offset);
 	shunt_send_window_begin(stream);
 }
 
@@ -165,44 +166,46 @@ static uint64_t raise_reusable(struct shunt_send_buffer *stage, uint64_t offset)
  */
 static uint64_t arrived(const struct shunt_stream *stream)
 {
-	const struct shunt_tx *tx = &stream->tx;
-	uint64_t posted = atomic_load_explicit(&tx->posted, memory_order_acquire);
+	const struct shunt_seat_out *out = &stream->seat.out;
+	uint64_t posted = atomic_load_explicit(&out->posted, memory_order_acquire);
 	/* Set before `posted`: it is not of an earlier WR. */
-	uint64_t kept = atomic_load(&tx->stage.kept_wr), reusable, marked;
+	uint64_t kept = atomic_load(&out->stage.kept_wr), reusable, marked;
 
-	if (__builtin_expect(kept == 0, 1) || atomic_load(&stream->lane->retired) >= kept)
+	if (__builtin_expect(kept == 0, 1) || atomic_load(&stream->seat.lane->retired) >= kept)
 		return posted;
 	marked = shunt_send_window_arrived(stream);
-	reusable = atomic_load(&tx->stage.reusable);
+	reusable = atomic_load(&out->stage.reusable);
 	return marked > reusable ? marked : reusable;
 }
 
 void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number, uint64_t end)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
-	shunt_assert_held(&stream->lane->lock);
+	shunt_assert_held(&stream->seat.lane->lock);
 	/* While this WR is under way, and a mark is gone that it takes the place of, only `reusable` says so. */
-	raise_reusable(&tx->stage, arrived(stream));
+	raise_reusable(&out->stage, arrived(stream));
 	shunt_send_window_mark(stream, number, end);
-	atomic_store(&tx->stage.kept_wr, number);
+	atomic_store(&out->stage.kept_wr, number);
 }
 
 uint64_t shunt_send_buffer_arrived(struct shunt_stream *stream)
 {
 	uint64_t offset = arrived(stream);
 
-	return shunt_lane_keeps(stream->lane) ? raise_reusable(&stream->tx.stage, offset) : offset;
+	return shunt_lane_keeps(stream->seat.lane) ?
+		       raise_reusable(&stream->seat.out.stage, offset) :
+		       offset;
 }
 
 int64_t shunt_send_buffer_used(const struct shunt_stream *stream)
 {
-	return (int64_t)(atomic_load(&stream->tx.staged) - arrived(stream));
+	return (int64_t)(atomic_load(&stream->seat.out.staged) - arrived(stream));
 }
 
 bool shunt_send_buffer_roomy(const struct shunt_stream *stream)
 {
-	const struct shunt_cuts *cuts = stream->tx.stage.cuts;
+	const struct shunt_cuts *cuts = stream->seat.out.stage.cuts;
 
 	return shunt_send_buffer_used(stream) <= shunt_send_window(stream) / 2 &&
 	       (!cuts ||
@@ -240,23 +243,24 @@ size_t shunt_send_buffer_take(struct shunt_stream *stream, struct shunt_iov *fro
 			      uint64_t most, bool apart)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	struct shunt_cuts *cuts;
 	uint64_t used;
 
 	if (!shunt_send_buffer_ready(stream, apart))
 		return 0;
-	cuts = tx->stage.cuts;
+	cuts = out->stage.cuts;
 	if (apart && cuts->last - atomic_load_explicit(&cuts->first, memory_order_acquire) == SHUNT_SEND_BUFFER_CUTS)
 		return 0;
 	used = tx->offset - shunt_send_buffer_arrived(stream); /* also what went past it, inline */
-	if (most > tx->stage.size)
-		most = tx->stage.size;
+	if (most > out->stage.size)
+		most = out->stage.size;
 	if (used >= most || !bytes)
 		return 0;
 	if (bytes > most - used)
 		bytes = most - used;
-	if (!copy(&tx->stage, tx->offset, from, bytes,
-		  stream->lane->fetches &&
+	if (!copy(&out->stage, tx->offset, from, bytes,
+		  stream->seat.lane->fetches &&
 			  shunt_config_live(&stream->engine->config.copy) == SHUNT_COPY_NT))
 		return 0;
 	tx->offset += bytes;
@@ -265,26 +269,26 @@ size_t shunt_send_buffer_take(struct shunt_stream *stream, struct shunt_iov *fro
 				      memory_order_relaxed);
 		atomic_store_explicit(&cuts->last, cuts->last + 1, memory_order_release);
 	}
-	atomic_store_explicit(&tx->staged, tx->offset, memory_order_release);
+	atomic_store_explicit(&out->staged, tx->offset, memory_order_release);
 	return bytes;
 }
 
 bool shunt_send_buffer_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
-	const struct shunt_tx *tx = &stream->tx;
 
 	shunt_assert_held(&stream->tx.lock);
 	if (from >= to)
 		return true;
-	if (!tx->stage.bytes || to - from > tx->stage.size ||
-	    from < atomic_load(&tx->stage.reusable))
+	if (!stream->seat.out.stage.bytes || to - from > stream->seat.out.stage.size ||
+	    from < atomic_load(&stream->seat.out.stage.reusable))
 		return false;
 	while (from < to) {
-		uint64_t part = tx->stage.size - (from & (tx->stage.size - 1));
+		uint64_t part = stream->seat.out.stage.size -
+				(from & (stream->seat.out.stage.size - 1));
 
 		if (part > to - from)
 			part = to - from;
-		memcpy(out, shunt_send_buffer_at(&tx->stage, from), part);
+		memcpy(out, shunt_send_buffer_at(&stream->seat.out.stage, from), part);
 		out += part;
 		from += part;
 	}
@@ -298,8 +302,8 @@ static uint32_t width(struct shunt_stream *stream, uint64_t bytes)
 {
 	uint64_t size = SHUNT_SEND_BUFFER_BYTES, most = WIDEST;
 
-	if (stream->lane->fetches)
-		most = shunt_arena_most(&stream->link->arena);
+	if (stream->seat.lane->fetches)
+		most = shunt_arena_most(&stream->seat.link->arena);
 
 	while (size < bytes && size * 2 <= most)
 		size *= 2;
@@ -308,17 +312,17 @@ static uint32_t width(struct shunt_stream *stream, uint64_t bytes)
 
 bool shunt_send_buffer_may_widen(const struct shunt_stream *stream)
 {
-	const struct shunt_send_buffer *stage = &stream->tx.stage;
+	const struct shunt_send_buffer *stage = &stream->seat.out.stage;
 	const struct shunt_send_window *window = stage->window;
 	uint64_t kept = atomic_load(&stage->kept_wr);
 
-	return __builtin_expect(!kept, 1) || atomic_load(&stream->lane->retired) >= kept ||
+	return __builtin_expect(!kept, 1) || atomic_load(&stream->seat.lane->retired) >= kept ||
 	       (window && former_is_free(stream, window));
 }
 
 bool shunt_send_buffer_is_wide(struct shunt_stream *stream, uint64_t bytes)
 {
-	const struct shunt_send_buffer *stage = &stream->tx.stage;
+	const struct shunt_send_buffer *stage = &stream->seat.out.stage;
 
 	return stage->bytes && stage->size >= width(stream, bytes);
 }
@@ -337,29 +341,29 @@ static void move(const struct shunt_send_buffer *stage, const struct shunt_send_
 /* The device may still fetch from the present one: it is kept beside the wider one then. Not two of them. */
 static int may_part(struct shunt_stream *stream, uint64_t from)
 {
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_send_window *window = tx->stage.window;
+	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_send_window *window = out->stage.window;
 
 	if (window && former_is_free(stream, window))
 		drop_former(stream, window);
-	if (!tx->stage.bytes || from == atomic_load(&tx->posted))
+	if (!out->stage.bytes || from == atomic_load(&out->posted))
 		return 0;
 	if (!window || atomic_load(&window->former_wr) ||
-	    atomic_load(&tx->staged) - from > tx->stage.size)
+	    atomic_load(&out->staged) - from > out->stage.size)
 		return -EBUSY;
 	return 0;
 }
 
 int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	uint32_t size = width(stream, bytes);
 	uint64_t from = shunt_send_buffer_arrived(stream);
 	struct shunt_send_buffer wide = { .size = 0 };
 	int result;
 
 	shunt_assert_held(&stream->tx.lock);
-	shunt_assert_held(&stream->lane->lock);
+	shunt_assert_held(&stream->seat.lane->lock);
 	if (shunt_send_buffer_is_wide(stream, bytes))
 		return 0;
 	result = may_part(stream, from);
@@ -367,20 +371,20 @@ int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
 		return result;
 	while (!make_buffer(stream, &wide, size)) {
 		size /= 2;
-		atomic_store(&tx->overflow.most, size);
-		if (size <= tx->stage.size)
+		atomic_store(&out->overflow.most, size);
+		if (size <= out->stage.size)
 			return 0;
 		if (size < SHUNT_SEND_BUFFER_BYTES)
 			return -ENOMEM;
 	}
-	if (tx->stage.bytes) {
-		move(&tx->stage, &wide, from, atomic_load(&tx->staged));
-		part_with(stream, &tx->stage, from != atomic_load(&tx->posted));
+	if (out->stage.bytes) {
+		move(&out->stage, &wide, from, atomic_load(&out->staged));
+		part_with(stream, &out->stage, from != atomic_load(&out->posted));
 	}
-	tx->stage.bytes = wide.bytes;
-	tx->stage.size = wide.size;
-	tx->stage.place = wide.place;
-	tx->stage.lkey = wide.lkey;
+	out->stage.bytes = wide.bytes;
+	out->stage.size = wide.size;
+	out->stage.place = wide.place;
+	out->stage.lkey = wide.lkey;
 	if (size > SHUNT_SEND_BUFFER_BYTES)
 		shunt_request_memory(stream->engine);
 	return 0;
@@ -388,21 +392,21 @@ int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
 
 bool shunt_send_buffer_narrow(struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_lane *lane = stream->lane;
+	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_lane *lane = stream->seat.lane;
 	bool empty;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (tx->stage.size <= SHUNT_SEND_BUFFER_BYTES)
+	if (out->stage.size <= SHUNT_SEND_BUFFER_BYTES)
 		return false;
 	shunt_lock_take(&lane->lock);
-	empty = atomic_load(&tx->staged) == shunt_send_buffer_arrived(stream) &&
+	empty = atomic_load(&out->staged) == shunt_send_buffer_arrived(stream) &&
 		shunt_send_window_is_quiet(stream);
 	if (empty) {
-		if (tx->stage.window)
-			drop_former(stream, tx->stage.window);
+		if (out->stage.window)
+			drop_former(stream, out->stage.window);
 		shunt_send_window_leave(stream);
-		drop_buffer(stream, &tx->stage);
+		drop_buffer(stream, &out->stage);
 	}
 	shunt_lock_leave(&lane->lock);
 	shunt_lane_kick(lane);

@@ -23,7 +23,7 @@ bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart);
 bool shunt_send_buffer_is_wide(struct shunt_stream *stream, uint64_t bytes)
 	SHUNT_REQUIRES(stream->tx.lock);
 /*
- * Makes the stage hold at least `bytes`, or as many as there is memory for; tx.overflow.most follows that. 0; -ENOMEM: no
+ * Makes the stage hold at least `bytes`, or as many as there is memory for; seat.out.overflow.most follows that. 0; -ENOMEM: no
  * memory; -EBUSY: the device still needs bytes of the former one.
  */
 int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)

@@ -11,7 +11,7 @@
 
 static struct shunt_send_window *window_of(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.stage.window);
+	return atomic_load(&stream->seat.out.stage.window);
 }
 
 struct shunt_send_window *shunt_send_window_make(void)
@@ -75,7 +75,7 @@ void shunt_send_window_mark(struct shunt_stream *stream, uint64_t number, uint64
 uint64_t shunt_send_window_arrived(const struct shunt_stream *stream)
 {
 	const struct shunt_send_window *window = window_of(stream);
-	uint64_t retired = atomic_load_explicit(&stream->lane->retired, memory_order_acquire);
+	uint64_t retired = atomic_load_explicit(&stream->seat.lane->retired, memory_order_acquire);
 	uint64_t arrived = 0;
 
 	for (int i = 0; window && i < SHUNT_SEND_WINDOW_MARKS; i++) {
@@ -93,7 +93,7 @@ uint64_t shunt_send_window_arrived(const struct shunt_stream *stream)
 /* Behind a gate each byte costs a token, and the peer counts on the small one (core/qos/holding.c). */
 static bool has_gate(const struct shunt_stream *stream)
 {
-	return __atomic_load_n(&stream->lane->window.gate, __ATOMIC_RELAXED) != NULL;
+	return __atomic_load_n(&stream->seat.lane->window.gate, __ATOMIC_RELAXED) != NULL;
 }
 
 uint32_t shunt_send_window(const struct shunt_stream *stream)
@@ -113,8 +113,8 @@ static uint64_t limit_of(const struct shunt_stream *stream, const struct shunt_s
 
 	if (others > (STREAMS - 1) * most)
 		return 0;
-	if (stream->lane->fetches && most > shunt_arena_most(&stream->link->arena))
-		most = shunt_arena_most(&stream->link->arena);
+	if (stream->seat.lane->fetches && most > shunt_arena_most(&stream->seat.link->arena))
+		most = shunt_arena_most(&stream->seat.link->arena);
 	return most;
 }
 
@@ -128,7 +128,7 @@ static bool path_is_longer(const struct shunt_send_window *window, uint64_t arri
 static bool grow(struct shunt_stream *stream, struct shunt_send_window *window)
 {
 	uint32_t bytes = 2 * atomic_load(&window->bytes);
-	struct shunt_lane *lane = stream->lane;
+	struct shunt_lane *lane = stream->seat.lane;
 	int result;
 
 	shunt_assert_held(&stream->tx.lock);
@@ -136,7 +136,7 @@ static bool grow(struct shunt_stream *stream, struct shunt_send_window *window)
 		return false;
 	result = atomic_load(&lane->failed) ? -EPIPE : shunt_send_buffer_widen(stream, bytes);
 	shunt_lane_leave(lane);
-	if (result || atomic_load(&stream->tx.stage.size) < bytes)
+	if (result || atomic_load(&stream->seat.out.stage.size) < bytes)
 		return false;
 	set_bytes(stream, window, bytes);
 	return true;
@@ -158,15 +158,15 @@ static bool measure(struct shunt_stream *stream, struct shunt_send_window *windo
 bool shunt_send_window_full(struct shunt_stream *stream)
 {
 	struct shunt_send_window *window = window_of(stream);
-	struct shunt_tx *tx = &stream->tx;
-	uint64_t retired = atomic_load(&stream->lane->retired),
-		 kept = atomic_load(&tx->stage.kept_wr);
+	struct shunt_seat_out *out = &stream->seat.out;
+	uint64_t retired = atomic_load(&stream->seat.lane->retired),
+		 kept = atomic_load(&out->stage.kept_wr);
 	bool grown;
 
 	if (!window || has_gate(stream) || retired >= kept)
 		return false;
 	/* A stage whose bytes wait for the lane says nothing about the path. */
-	if (atomic_load(&tx->staged) - atomic_load(&tx->posted) > atomic_load(&window->bytes) / 4)
+	if (atomic_load(&out->staged) - atomic_load(&out->posted) > atomic_load(&window->bytes) / 4)
 		return false;
 	grown = measure(stream, window, retired) && grow(stream, window);
 	if (!window->round_wr) {
@@ -180,7 +180,7 @@ bool shunt_send_window_full(struct shunt_stream *stream)
 bool shunt_send_window_is_quiet(struct shunt_stream *stream)
 {
 	struct shunt_send_window *window = window_of(stream);
-	uint64_t now = shunt_now(stream->engine), staged = atomic_load(&stream->tx.staged);
+	uint64_t now = shunt_now(stream->engine), staged = atomic_load(&stream->seat.out.staged);
 
 	if (!window || atomic_load(&window->bytes) == SHUNT_SEND_BUFFER_BYTES)
 		return true;

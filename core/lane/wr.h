@@ -185,11 +185,12 @@ static inline uint32_t shunt_wr_post(struct shunt_lane *lane, struct ibv_send_wr
 }
 
 /* `piece` of these bytes ends with the ring, and the rest is one WR, too. */
-static inline bool shunt_wr_goes_round(const struct shunt_lane *lane, const struct shunt_tx *tx, uint64_t offset, uint32_t piece,
-			      uint64_t bytes)
+static inline bool shunt_wr_goes_round(const struct shunt_lane *lane,
+				       const struct shunt_seat_out *out, uint64_t offset,
+				       uint32_t piece, uint64_t bytes)
 {
 	return __builtin_expect(piece < bytes && bytes <= SHUNT_WR_ROUND, 0) &&
-	       !((offset + piece) & (tx->ring.bytes - 1)) && bytes - piece <= lane->frag_bytes;
+	       !((offset + piece) & (out->ring.bytes - 1)) && bytes - piece <= lane->frag_bytes;
 }
 
 static inline void shunt_wr_silence(struct ibv_send_wr *wr)
@@ -199,18 +200,20 @@ static inline void shunt_wr_silence(struct ibv_send_wr *wr)
 }
 
 /* How many of `bytes` at `offset` go to one place: up to the ring's wrap and the fragment. */
-static inline uint32_t shunt_wr_piece(const struct shunt_lane *lane, const struct shunt_tx *tx, uint64_t offset, uint64_t bytes)
+static inline uint32_t shunt_wr_piece(const struct shunt_lane *lane,
+				      const struct shunt_seat_out *out, uint64_t offset,
+				      uint64_t bytes)
 {
-	uint32_t size = tx->ring.bytes, piece = size - (uint32_t)(offset & (size - 1));
+	uint32_t size = out->ring.bytes, piece = size - (uint32_t)(offset & (size - 1));
 
 	if (piece > lane->frag_bytes)
 		piece = lane->frag_bytes;
 	return bytes < piece ? (uint32_t)bytes : piece;
 }
 
-static inline uint64_t shunt_wr_place(const struct shunt_tx *tx, uint64_t offset)
+static inline uint64_t shunt_wr_place(const struct shunt_seat_out *out, uint64_t offset)
 {
-	return tx->ring.address + (offset & (tx->ring.bytes - 1));
+	return out->ring.address + (offset & (out->ring.bytes - 1));
 }
 
 #endif

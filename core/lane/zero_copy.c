@@ -13,27 +13,27 @@
 
 void shunt_zero_copy_tell(struct shunt_stream *stream)
 {
-	atomic_store(&stream->tx.pinned_wr, 0);
+	atomic_store(&stream->seat.out.pinned_wr, 0);
 	shunt_group_tell(stream->engine, stream, SHUNT_READY_FETCHED);
 }
 
 void shunt_zero_copy_posted(struct shunt_stream *stream, uint64_t number, uint64_t offset, const struct ibv_sge *sge, bool is_inline)
 {
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_zero_copy *pin = tx->pin;
+	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_zero_copy *pin = out->pin;
 
 	if (pin->from == pin->to) {
 		pin->from = offset;
 		pin->first = (const char *)(uintptr_t)sge->addr;
 	}
 	pin->to = offset + sge->length;
-	if (!is_inline || stream->lane->retains)
-		atomic_store(&tx->pinned_wr, number);
+	if (!is_inline || stream->seat.lane->retains)
+		atomic_store(&out->pinned_wr, number);
 }
 
 size_t shunt_zero_copy_copy(const struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
-	const struct shunt_zero_copy *pin = stream->tx.pin;
+	const struct shunt_zero_copy *pin = stream->seat.out.pin;
 
 	if (!pin || from < pin->from || from >= pin->to)
 		return 0;

@@ -27,7 +27,7 @@ uint64_t shunt_zero_copy_measure(const struct shunt_verbs *verbs, struct ibv_pd 
 /* The device has fetched everything. */
 static inline bool shunt_zero_copy_fetched(const struct shunt_stream *stream)
 {
-	return !atomic_load(&stream->tx.pinned_wr);
+	return !atomic_load(&stream->seat.out.pinned_wr);
 }
 
 /* All WRs from the program's buffer are complete, or will never be: its send is told. */
@@ -44,7 +44,7 @@ size_t shunt_zero_copy_copy(const struct shunt_stream *stream, uint8_t *out, uin
 static inline bool shunt_zero_copy_has(const struct shunt_stream *stream,
 				       const struct shunt_iov *from)
 {
-	const struct shunt_zero_copy *pin = stream->tx.pin;
+	const struct shunt_zero_copy *pin = stream->seat.out.pin;
 
 	return pin && from->iovcnt == 1 && from->iov->iov_base == pin->at &&
 	       from->iov->iov_len == pin->bytes &&

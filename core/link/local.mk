@@ -3,10 +3,12 @@
 link_sources = \
 	core/link/arena.c core/link/arena.h \
 	core/link/channel.c core/link/channel.h \
+	core/link/heading.c core/link/heading.h \
+	core/link/intake.c core/link/intake.h \
 	core/link/link.c core/link/link.h \
 	core/link/patience.c core/link/patience.h \
 	core/link/screen.c core/link/screen.h \
 	core/link/seal.c core/link/seal.h \
-	core/link/seats.c core/link/seats.h \
+	core/link/seat.h core/link/seats.c core/link/seats.h \
 	core/link/share.c core/link/share.h \
 	core/link/trust.c core/link/trust.h

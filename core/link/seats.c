@@ -26,6 +26,7 @@ int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struc
 	uint32_t id;
 	uint64_t offset = shunt_arena_take(&link->arena, bytes, &mr);
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
 	shunt_assert_service_thread(link->engine);
 	shunt_assert_held(&link->engine->seats_lock);
@@ -35,15 +36,15 @@ int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struc
 	shunt_lock_take(&link->engine->group.lock);
 	id = free_id(link);
 	if (id) {
-		stream->link = link;
-		stream->lane = lane;
+		stream->seat.link = link;
+		stream->seat.lane = lane;
 		lane->seats++;
-		stream->id = id;
-		stream->control = (struct shunt_control *)link->arena_base + id;
-		memset(stream->control, 0, sizeof(*stream->control));
-		rx->link.ring = rx->ring.at = link->arena_base + offset;
-		rx->ring.bytes = rx->link.bytes = bytes;
-		rx->link.end = 0;
+		stream->seat.id = id;
+		stream->seat.control = (struct shunt_control *)link->arena_base + id;
+		memset(stream->seat.control, 0, sizeof(*stream->seat.control));
+		in->link.ring = in->ring.at = link->arena_base + offset;
+		in->ring.bytes = in->link.bytes = bytes;
+		in->link.end = 0;
 		__atomic_store_n(&link->table[id], stream, __ATOMIC_RELEASE);
 		link->seated++;
 		link->unused_since = 0;
@@ -78,18 +79,18 @@ struct shunt_stream *shunt_seats_hold(struct shunt_link *link, uint32_t id)
 
 void shunt_seats_leave(struct shunt_link *link, struct shunt_stream *stream)
 {
-	struct shunt_rx *rx = &stream->rx;
-	uint32_t next = atomic_exchange(&rx->ring.next_bytes, 0);
+	struct shunt_seat_in *in = &stream->seat.in;
+	uint32_t next = atomic_exchange(&in->ring.next_bytes, 0);
 
 	shunt_assert_held(&link->engine->seats_lock);
 	if (next)
-		shunt_link_give_ring(link, rx->ring.next, next);
-	shunt_link_give_ring(link, rx->ring.at, rx->ring.bytes);
+		shunt_link_give_ring(link, in->ring.next, next);
+	shunt_link_give_ring(link, in->ring.at, in->ring.bytes);
 	shunt_lock_take(&link->engine->group.lock);
-	__atomic_store_n(&link->table[stream->id], NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&link->table[stream->seat.id], NULL, __ATOMIC_RELEASE);
 	link->seated--;
-	stream->lane->seats--;
-	stream->link = NULL;
+	stream->seat.lane->seats--;
+	stream->seat.link = NULL;
 	shunt_lock_leave(&link->engine->group.lock);
 }
 

@@ -2,7 +2,7 @@
 /*
  * A stream's bytes stay on TCP although the link could carry them (XR-38, "mock"). That is the word of an operator,
  * by SHUNT_MOCK or `shunt adm`, of the peer's operator, or of the rule about slow completions. Each is a bit of
- * tx.held, and shunt_track_choose() looks at nothing but whether one is set. So is the program's own word, a rate that it
+ * seat.out.held, and shunt_track_choose() looks at nothing but whether one is set. So is the program's own word, a rate that it
  * has set (core/qos/pacing.h).
  *
  * An operator's word is about both directions, so the peer is told of it. The rule is about ours alone: it is ours

@@ -15,11 +15,11 @@ const char shunt_again_wrong[] = "bytes asked for again that cannot be missing";
 
 /* --- what is to be written to TCP again --- */
 
-void shunt_again_free(struct shunt_tx *tx)
+void shunt_again_free(struct shunt_stream *stream)
 {
-	if (tx->backlog.bytes != tx->proof.nonce)	/* between hosts, before there is a link to be sent again from */
-		free(tx->backlog.bytes);
-	tx->backlog.bytes = NULL;
+	if (stream->tx.backlog.bytes != stream->seat.out.nonce)	/* between hosts, before there is a link to be sent again from */
+		free(stream->tx.backlog.bytes);
+	stream->tx.backlog.bytes = NULL;
 }
 
 uint8_t *shunt_again_add(struct shunt_tx *tx, size_t bytes)
@@ -41,7 +41,7 @@ uint8_t *shunt_again_add(struct shunt_tx *tx, size_t bytes)
 /* The stream's bytes [from, to) from our own memory. False: it has not kept all of them. */
 static bool copy_kept(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
-	const struct shunt_zero_copy *pin = stream->tx.pin;
+	const struct shunt_zero_copy *pin = stream->seat.out.pin;
 
 	shunt_assert_held(&stream->tx.lock);
 	while (from < to) {
@@ -61,7 +61,7 @@ static bool copy_kept(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 /* The posted bytes [from, to): from our own memory, or as they lie in the peer's ring. */
 static bool copy_posted(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
-	struct shunt_lane *lane = stream->lane;
+	struct shunt_lane *lane = stream->seat.lane;
 
 	if (from == to)
 		return true;
@@ -98,44 +98,47 @@ static bool settle(struct shunt_engine *engine, struct shunt_lane *lane)
  */
 static int measure(const struct shunt_stream *stream, uint64_t from, size_t *bytes)
 {
-	const struct shunt_tx *tx = &stream->tx;
-	uint64_t posted = atomic_load(&tx->posted), ring_from = atomic_load(&tx->ring.from);
+	const struct shunt_seat_out *out = &stream->seat.out;
+	uint64_t posted = atomic_load(&out->posted), ring_from = atomic_load(&out->ring.from);
 	uint64_t present = from > ring_from ? from : ring_from;	/* first in the present ring */
 
-	if (from < atomic_load(&tx->upgrade_at))	/* TCP has carried it */
+	if (from < atomic_load(&out->upgrade_at))	/* TCP has carried it */
 		return -ENODATA;
-	if (from > posted || from < atomic_load(&tx->ring.consumed))
+	if (from > posted || from < atomic_load(&out->ring.consumed))
 		return -EPROTO;
 	/* Of a direction that either end has reset, `posted` counts what was dropped and had no room. */
-	if (present - from > atomic_load(&tx->ring.old_bytes) ||
-	    (posted > present && posted - present > atomic_load(&tx->ring.bytes)))
+	if (present - from > atomic_load(&out->ring.old_bytes) ||
+	    (posted > present && posted - present > atomic_load(&out->ring.bytes)))
 		return shunt_end_has(&stream->end, SHUNT_END_BROKEN) ? -ENODATA : -EPROTO;
-	*bytes = atomic_load(&tx->staged) - from;
+	*bytes = atomic_load(&out->staged) - from;
 	return 0;
 }
 
 /* Copies them to `room`. */
 static bool copy(struct shunt_stream *stream, uint8_t *room, uint64_t from)
 {
-	uint64_t posted = atomic_load(&stream->tx.posted);
+	uint64_t posted = atomic_load(&stream->seat.out.posted);
 
 	return copy_posted(stream, room, from, posted) &&
-	       copy_kept(stream, room + (posted - from), posted, atomic_load(&stream->tx.staged));
+	       copy_kept(stream, room + (posted - from), posted,
+			 atomic_load(&stream->seat.out.staged));
 }
 
 int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from,
 			  const struct shunt_message *answer)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	uint8_t *room = NULL;
 	size_t bytes;
 	int result = measure(stream, from, &bytes);
 
 	if (result)
 		return result;
-	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && !shunt_tx_fin_is_due(tx) && bytes)
+	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && !shunt_seat_fin_is_due(out) &&
+	    bytes)
 		return -ENODATA;
-	if (from < atomic_load(&tx->posted) && !settle(engine, stream->lane))
+	if (from < atomic_load(&out->posted) && !settle(engine, stream->seat.lane))
 		return -ENODATA;
 	if (bytes) {
 		room = shunt_again_add(tx, bytes);
@@ -145,15 +148,15 @@ int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stre
 			result = -ENODATA;
 	}
 	if (!result && answer)
-		result = shunt_link_send_now(stream->link, answer);
+		result = shunt_link_send_now(stream->seat.link, answer);
 	if (result) {
 		tx->backlog.size -= room ? bytes : 0;
 		return result;
 	}
-	atomic_store(&tx->posted, atomic_load(&tx->staged));
+	atomic_store(&out->posted, atomic_load(&out->staged));
 	/* A HANDBACK without the bytes before it, heard before our answer, would be out of turn. */
-	atomic_fetch_and(&stream->queue.work,
+	atomic_fetch_and(&stream->seat.work,
 			 ~(uint32_t)(SHUNT_WORK_DATA | SHUNT_WORK_UPGRADE | SHUNT_WORK_HANDBACK));
-	shunt_heading_turn(&tx->heading, SHUNT_HEADING_LEAVES);
+	shunt_heading_turn(&out->heading, SHUNT_HEADING_LEAVES);
 	return 0;
 }

@@ -14,7 +14,7 @@ extern const char shunt_again_wrong[];	/* why a link is distrusted after -EPROTO
 
 /* Room for so many bytes behind what is to be written to TCP; NULL: no memory. tx.lock held. */
 uint8_t *shunt_again_add(struct shunt_tx *tx, size_t bytes);
-void shunt_again_free(struct shunt_tx *tx);
+void shunt_again_free(struct shunt_stream *stream);
 /*
  * Everything from stream offset `from` on becomes TCP's. tx.lock and lane.lock held. 0, or -errno:
  * -EPROTO where no honest peer asks for that, another where it cannot be had.

@@ -49,7 +49,7 @@ void shunt_carried_add(struct shunt_stream *stream, struct shunt_bytes *tx, stru
 	    stream->tx.backlog.written + (stream->role == SHUNT_CONNECTOR) +
 		    in(info.tcpi_state, FIN_SENT));
 	add(rx, info.tcpi_bytes_received,
-	    stream->rx.proof.aside + (unread > 0 ? (uint32_t)unread : 0) +
+	    stream->rx.nonce.aside + (unread > 0 ? (uint32_t)unread : 0) +
 		    in(info.tcpi_state, FIN_CAME));
 }
 
@@ -58,8 +58,8 @@ int shunt_stream_tracks(struct shunt_stream *stream)
 {
 	if (!shunt_stream_is_linked(stream))
 		return 0;
-	return (shunt_heading_on_link(&stream->tx.heading) ? SHUNT_SENDS : 0) |
-	       (shunt_intake_on_link(&stream->rx.intake) ? SHUNT_RECEIVES : 0);
+	return (shunt_heading_on_link(&stream->seat.out.heading) ? SHUNT_SENDS : 0) |
+	       (shunt_intake_on_link(&stream->seat.in.intake) ? SHUNT_RECEIVES : 0);
 }
 
 int shunt_stream_traffic(struct shunt_engine *engine, struct shunt_stream *stream,

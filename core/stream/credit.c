@@ -6,33 +6,33 @@
 
 void shunt_credit_go_on(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (__builtin_expect(shunt_tx_rest(&stream->tx), 0)) {
-		atomic_store(&stream->tx.stuck_since, 0);
-		shunt_roster_kick(engine, stream->lane);
+	if (__builtin_expect(shunt_seat_rest(&stream->seat.out), 0)) {
+		atomic_store(&stream->seat.out.stuck_since, 0);
+		shunt_roster_kick(engine, stream->seat.lane);
 	}
 }
 
 const char *shunt_credit_heard(struct shunt_engine *engine, struct shunt_stream *stream,
 			       uint64_t upto)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
-	if (upto > atomic_load_explicit(&tx->exposed, memory_order_acquire))
+	if (upto > atomic_load_explicit(&out->exposed, memory_order_acquire))
 		return "credit for bytes that were not sent";
-	if (upto <= atomic_load_explicit(&tx->ring.consumed, memory_order_relaxed))
+	if (upto <= atomic_load_explicit(&out->ring.consumed, memory_order_relaxed))
 		return NULL;	/* an earlier word that was overwritten before we looked */
-	atomic_store(&tx->ring.consumed, upto);
+	atomic_store(&out->ring.consumed, upto);
 	shunt_credit_go_on(engine, stream);
-	if (shunt_tx_unstarve(tx))
+	if (shunt_seat_unstarve(out))
 		shunt_group_notify(engine, stream, EPOLLOUT);
 	return NULL;
 }
 
 bool shunt_credit_word(struct shunt_stream *stream, uint32_t word, uint64_t *value)
 {
-	struct shunt_lane *lane = stream->lane;
+	struct shunt_lane *lane = stream->seat.lane;
 	const struct shunt_device_kind *kind = lane->link->device->kind;
-	uint64_t at = word * sizeof(*value) + stream->peer_id * sizeof(struct shunt_control);
+	uint64_t at = word * sizeof(*value) + stream->seat.peer_id * sizeof(struct shunt_control);
 	const uint64_t *seen = NULL;
 
 	if (kind->peek)
@@ -53,5 +53,5 @@ void shunt_credit_look(struct shunt_engine *engine, struct shunt_stream *stream)
 	wrong = shunt_credit_heard(engine, stream, read);
 	shunt_lock_leave(&engine->group.lock);
 	if (wrong)
-		shunt_link_distrust(stream->link, wrong);
+		shunt_link_distrust(stream->seat.link, wrong);
 }

@@ -46,7 +46,7 @@ void shunt_decision_say(enum shunt_log_level level, struct shunt_stream *stream,
 
 void shunt_decision_linked(struct shunt_stream *stream)
 {
-	const struct shunt_link *link = stream->link;
+	const struct shunt_link *link = stream->seat.link;
 
 	if (link)
 		shunt_decision_say(SHUNT_LOG_INFO, stream, "on a link to process %u (%s)",

@@ -16,8 +16,8 @@ static void look_later(struct shunt_engine *engine)
 
 static void leave(struct shunt_stream *stream)
 {
-	shunt_own_fds_close(stream->engine, stream->tx.fin_later.fd);
-	atomic_store(&stream->tx.fin_later.fd, SHUNT_FIN_NOT_DUE);
+	shunt_own_fds_close(stream->engine, stream->seat.out.fin_later.fd);
+	atomic_store(&stream->seat.out.fin_later.fd, SHUNT_FIN_NOT_DUE);
 }
 
 /* lane.lock held, or nobody posts any more, or there is no descriptor that a poster could end. */
@@ -31,18 +31,18 @@ static void end(struct shunt_stream *stream, int fd)
 
 bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 {
-	struct shunt_tx *tx = &stream->tx;
-	bool due = shunt_tx_fin_is_due(tx);
+	struct shunt_seat_out *out = &stream->seat.out;
+	bool due = shunt_seat_fin_is_due(out);
 	int copy;
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || !stream->lane->retains)
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !stream->seat.lane->retains)
 		return false;
-	if (atomic_load(&tx->fin_later.fd) >= 0)
+	if (atomic_load(&out->fin_later.fd) >= 0)
 		return true;
 	/* Its bytes are the kernel's, or the end has been said before, or nobody wants to hear it. */
 	if (!due &&
-	    ((!shunt_heading_on_link(&tx->heading) && !shunt_heading_unpassed(&tx->heading) &&
-	      !shunt_heading_halted(&tx->heading)) ||
+	    ((!shunt_heading_on_link(&out->heading) && !shunt_heading_unpassed(&out->heading) &&
+	      !shunt_heading_halted(&out->heading)) ||
 	     shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_RESET) ||
 	     shunt_stream_is_released(stream)))
 		return false;
@@ -52,7 +52,7 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 			end(stream, fd);
 		return false;
 	}
-	atomic_store(&tx->fin_later.fd, copy < 0 ? SHUNT_FIN_NO_FD : copy);
+	atomic_store(&out->fin_later.fd, copy < 0 ? SHUNT_FIN_NO_FD : copy);
 	if (copy < 0)
 		look_later(stream->engine);
 	return true;
@@ -61,16 +61,17 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 void shunt_deferred_fin_again(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	int copy;
 
 	shunt_lock_take(&tx->lock);
-	if (atomic_load(&tx->fin_later.fd) == SHUNT_FIN_NO_FD && stream->fd >= 0) {
+	if (atomic_load(&out->fin_later.fd) == SHUNT_FIN_NO_FD && stream->fd >= 0) {
 		copy = shunt_own_fds_copy(stream->engine, stream->fd);
 		if (copy < 0) {
 			look_later(stream->engine);
 		} else {
-			atomic_store(&tx->fin_later.fd, copy);
-			shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
+			atomic_store(&out->fin_later.fd, copy);
+			shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_DONE);
 		}
 	}
 	shunt_lock_leave(&tx->lock);
@@ -79,33 +80,35 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 bool shunt_deferred_fin_look(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
-	if (__builtin_expect(!shunt_tx_fin_is_due(tx), 1))
+	if (__builtin_expect(!shunt_seat_fin_is_due(out), 1))
 		return false;
-	if (tx->fin_later.fd < 0 || tx->backlog.bytes || !tx->fin_later.wr ||
-	    atomic_load(&stream->lane->retired) < tx->fin_later.wr)
+	if (out->fin_later.fd < 0 || tx->backlog.bytes || !out->fin_later.wr ||
+	    atomic_load(&stream->seat.lane->retired) < out->fin_later.wr)
 		return true;
-	end(stream, tx->fin_later.fd);
+	end(stream, out->fin_later.fd);
 	return false;
 }
 
 void shunt_deferred_fin_resume(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	int fd;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (!shunt_tx_fin_is_due(tx)) {
+	if (!shunt_seat_fin_is_due(out)) {
 		if (tx->backlog.bytes && stream->fd >= 0)
 			shunt_tcp_backlog_await(stream->engine, stream);
 		return;
 	}
 	if (!tx->backlog.bytes || shunt_end_has(&stream->end, SHUNT_END_OWES_RESET)) {
-		end(stream, tx->fin_later.fd >= 0 ? tx->fin_later.fd : stream->fd);
+		end(stream, out->fin_later.fd >= 0 ? out->fin_later.fd : stream->fd);
 		return;
 	}
 	tx->backlog.fin = true;
-	fd = tx->backlog.fd < 0 ? atomic_exchange(&tx->fin_later.fd, SHUNT_FIN_NO_FD) : -1;
+	fd = tx->backlog.fd < 0 ? atomic_exchange(&out->fin_later.fd, SHUNT_FIN_NO_FD) : -1;
 	leave(stream);
 	shunt_tcp_backlog_await_on(stream->engine, stream, fd);
 }

@@ -23,14 +23,14 @@ static void stuck(struct shunt_stream *stream)
 static void roomy(struct shunt_stream *stream)
 {
 	if ((shunt_send_buffer_roomy(stream) || shunt_overflow_has_room(stream)) &&
-	    shunt_tx_unstarve(&stream->tx))
+	    shunt_seat_unstarve(&stream->seat.out))
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);
 }
 
 /* A thread hands the stream back, and waits until the lane owes nothing for it. True: it still does. */
 static bool is_retiring(struct shunt_stream *stream, uint32_t work)
 {
-	if (atomic_load(&stream->handing.retiring) != SHUNT_RETIRED ||
+	if (atomic_load(&stream->seat.leaving.retiring) != SHUNT_RETIRED ||
 	    atomic_load(&stream->state) != SHUNT_LINKED)
 		return false;
 	if (work || !shunt_ready_flushed(stream))
@@ -41,20 +41,20 @@ static bool is_retiring(struct shunt_stream *stream, uint32_t work)
 
 static bool done(struct shunt_stream *stream, uint32_t work)
 {
-	struct shunt_lane *lane = stream->lane;
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_seat_out *out = &stream->seat.out;
 	uint64_t retired = atomic_load(&lane->retired);
 	bool waits = false;
 
 	if (!shunt_zero_copy_fetched(stream)) {
-		waits = retired < atomic_load(&tx->pinned_wr);
+		waits = retired < atomic_load(&out->pinned_wr);
 		if (!waits)
 			shunt_zero_copy_tell(stream);
 	}
 	waits |= shunt_deferred_fin_look(stream);
 	waits |= is_retiring(stream, work);
-	if (atomic_load(&stream->release) & SHUNT_RELEASE_POSTED) {
-		if (waits || retired < tx->last_wr || atomic_load(&tx->pin))
+	if (atomic_load(&stream->seat.release) & SHUNT_RELEASE_POSTED) {
+		if (waits || retired < out->last_wr || atomic_load(&out->pin))
 			return true;	/* told by let_seat_go() of pinned.c for the latter */
 		released(stream);	/* it may be another's from here on */
 		return false;
@@ -62,7 +62,7 @@ static bool done(struct shunt_stream *stream, uint32_t work)
 	if (shunt_overflow_is_kept(stream) ||
 	    (!shunt_send_buffer_roomy(stream) && !shunt_overflow_has_room(stream)))
 		return true;
-	if (shunt_tx_unstarve(tx))
+	if (shunt_seat_unstarve(out))
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);
 	return waits;
 }

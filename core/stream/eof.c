@@ -9,9 +9,10 @@
 static bool is_cut(struct shunt_stream *stream)
 {
 	const struct shunt_rx *rx = &stream->rx;
+	const struct shunt_seat_in *in = &stream->seat.in;
 	uint64_t head = atomic_load(&rx->head), fin = shunt_end_at(&stream->end);
-	uint64_t from = shunt_intake_on_link(&rx->intake) ? head : atomic_load(&rx->boundary),
-		 tail = atomic_load(&rx->tail);
+	uint64_t from = shunt_intake_on_link(&in->intake) ? head : atomic_load(&in->boundary),
+		 tail = atomic_load(&in->tail);
 	uint64_t ring = tail > from ? tail - from : 0;	/* NEVER: none that count */
 	int there = 0;
 
@@ -45,14 +46,14 @@ static void hear_no_more(struct shunt_stream *stream)
 {
 	struct shunt_group *group = &stream->engine->group;
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED ||
-	    shunt_intake_copied(&rx->intake))
+	if (atomic_load(&stream->state) != SHUNT_LINKED || shunt_intake_copied(&in->intake))
 		return;
 	shunt_lock_take(&group->lock);
-	if (shunt_intake_on_link(&rx->intake) ? atomic_load(&rx->tail) == atomic_load(&rx->head) :
-						atomic_load(&rx->boundary) == SHUNT_NEVER)
-		shunt_intake_turn(&rx->intake, SHUNT_INTAKE_IS_OVER);
+	if (shunt_intake_on_link(&in->intake) ? atomic_load(&in->tail) == atomic_load(&rx->head) :
+						atomic_load(&in->boundary) == SHUNT_NEVER)
+		shunt_intake_turn(&in->intake, SHUNT_INTAKE_IS_OVER);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -61,7 +62,7 @@ ssize_t shunt_eof_reached(struct shunt_stream *stream)
 {
 	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
 	enum shunt_end_due due = shunt_end_due(&stream->end, head,
-					       shunt_intake_on_link(&stream->rx.intake));
+					       shunt_intake_on_link(&stream->seat.in.intake));
 	socklen_t length = sizeof(int);
 	int error;
 
@@ -98,18 +99,18 @@ ssize_t shunt_eof_in_doubt(struct shunt_stream *stream, int fd)
 bool shunt_eof_counts(struct shunt_stream *stream)
 {
 	if ((shunt_end_at(&stream->end) != SHUNT_NEVER ||
-	     atomic_load(&stream->rx.boundary) != SHUNT_NEVER ||
+	     atomic_load(&stream->seat.in.boundary) != SHUNT_NEVER ||
 	     shunt_end_has(&stream->end, SHUNT_END_TOLD)) &&
 	    shunt_stream_tcp_closed(stream))
 		return true;
-	if (atomic_load(&stream->rx.proof.state) != SHUNT_PROVEN)
+	if (atomic_load(&stream->seat.in.proof.state) != SHUNT_PROVEN)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
-	if (!shunt_heading_halted(&stream->tx.heading) &&
-	    (shunt_intake_final(&stream->rx.intake) ||
+	if (!shunt_heading_halted(&stream->seat.out.heading) &&
+	    (shunt_intake_final(&stream->seat.in.intake) ||
 	     (!shunt_stream_is_agreed(stream) && !stream->engine->config.soft_model[0])))
 		return true;
 	return atomic_load(&stream->state) != SHUNT_LINKED || shunt_stream_is_released(stream) ||
-	       shunt_intake_copied(&stream->rx.intake);
+	       shunt_intake_copied(&stream->seat.in.intake);
 }
 
 /* The program reads the end at `head`: the next call must not wait for FIN, which may still be on its way. */
@@ -128,7 +129,7 @@ ssize_t shunt_eof_of_tcp(struct shunt_stream *stream, int fd)
 {
 	const struct shunt_rx *rx = &stream->rx;
 	uint64_t head = atomic_load(&rx->head), fin = shunt_end_at(&stream->end),
-		 boundary = atomic_load(&rx->boundary);
+		 boundary = atomic_load(&stream->seat.in.boundary);
 	bool missing = (fin != SHUNT_NEVER && fin > head) || (boundary != SHUNT_NEVER && boundary > head);
 
 	if (missing)

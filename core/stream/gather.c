@@ -11,7 +11,8 @@ static int end_gathering(struct shunt_stream *stream, void *arg)
 {
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t since = atomic_load(&tx->gather.since);
+	struct shunt_seat_out *out = &stream->seat.out;
+	uint64_t since = atomic_load(&out->gather_since);
 
 	(void)arg;
 	if (!since)
@@ -19,7 +20,7 @@ static int end_gathering(struct shunt_stream *stream, void *arg)
 	if (shunt_now(engine) - since >= GATHER_NS &&
 	    shunt_lock_try(&tx->lock)) {
 		shunt_stream_push(stream);
-		atomic_store(&tx->gather.since, 0);
+		atomic_store(&out->gather_since, 0);
 		shunt_lock_leave(&tx->lock);
 	} else {
 		shunt_task_at(&engine->service->tasks.gather,

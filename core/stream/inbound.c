@@ -18,11 +18,12 @@
 #define LINE 64	/* bytes of a cache line */
 
 /* Where the link's bytes may end without overrunning the ring that the sender is using. */
-static uint64_t ring_end(const struct shunt_rx *rx)
+static uint64_t ring_end(const struct shunt_stream *stream)
 {
-	uint64_t head = atomic_load_explicit(&rx->head, memory_order_acquire);
+	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_acquire);
 
-	return (head > rx->link.from ? head : rx->link.from) + rx->link.bytes;
+	return (head > stream->seat.in.link.from ? head : stream->seat.in.link.from) +
+	       stream->seat.in.link.bytes;
 }
 
 /* The program has shut down both directions: data is answered by a reset (TCPABORTONDATA). */
@@ -32,38 +33,38 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 	    atomic_load(&stream->state) != SHUNT_LINKED ||
 	    shunt_end_learn(&stream->end, SHUNT_LEARN_REFUSAL, 0) & SHUNT_END_REFUSED)
 		return;
-	shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_RESET);
-	shunt_roster_kick(engine, stream->lane);
+	shunt_lane_enqueue(stream->seat.lane, stream, SHUNT_WORK_RESET);
+	shunt_roster_kick(engine, stream->seat.lane);
 }
 
 /* The first lines of what has come, before the program reads it: the other core has them (SHUNT_PREFETCH). */
-static inline void fetch_ahead(const struct shunt_engine *engine, const struct shunt_rx *rx,
+static inline void fetch_ahead(const struct shunt_engine *engine, const struct shunt_seat_in *in,
 			       uint64_t from, uint64_t bytes)
 {
 	uint64_t most = shunt_config_live(&engine->config.prefetch);
 
 	for (uint64_t at = 0; at < bytes && at < most; at += LINE)
-		__builtin_prefetch(rx->link.ring + ((from + at) & (rx->link.bytes - 1)));
+		__builtin_prefetch(in->link.ring + ((from + at) & (in->link.bytes - 1)));
 }
 
 static const char *on_data(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t bytes)
 {
-	struct shunt_rx *rx = &stream->rx;
-	uint64_t tail = atomic_load_explicit(&rx->tail, memory_order_relaxed) + bytes;
+	struct shunt_seat_in *in = &stream->seat.in;
+	uint64_t tail = atomic_load_explicit(&in->tail, memory_order_relaxed) + bytes;
 
-	if (__builtin_expect(!shunt_intake_open(&rx->intake), 0))
+	if (__builtin_expect(!shunt_intake_open(&in->intake), 0))
 		return "data for a direction that is on TCP";
 	if (__builtin_expect(shunt_end_has(&stream->end, SHUNT_END_SHUT_READ), 0))
 		refuse(engine, stream);
-	if (__builtin_expect(tail > rx->link.end, 0))
-		rx->link.end = ring_end(rx);	/* the reader writes `head` with each receive: a look at it is dear */
-	if (__builtin_expect(tail > rx->link.end, 0))
+	if (__builtin_expect(tail > in->link.end, 0))
+		in->link.end = ring_end(stream);	/* the reader writes `head` with each receive: a look at it is dear */
+	if (__builtin_expect(tail > in->link.end, 0))
 		return "more data than the ring holds";
-	fetch_ahead(engine, rx, tail - bytes, bytes);
-	if (__builtin_expect(stream->lane->followed != NULL, 0) &&
-	    shunt_traced_expects(stream->lane->followed))
-		shunt_traced_arrive(engine, stream->lane, stream, tail);	/* before a reader has it */
-	atomic_store_explicit(&rx->tail, tail, memory_order_release);
+	fetch_ahead(engine, in, tail - bytes, bytes);
+	if (__builtin_expect(stream->seat.lane->followed != NULL, 0) &&
+	    shunt_traced_expects(stream->seat.lane->followed))
+		shunt_traced_arrive(engine, stream->seat.lane, stream, tail);	/* before a reader has it */
+	atomic_store_explicit(&in->tail, tail, memory_order_release);
 	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_ARRIVED);
 	return NULL;
 }
@@ -74,41 +75,42 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
  */
 static const char *on_round(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t bytes)
 {
-	const struct shunt_rx *rx = &stream->rx;
-	uint64_t tail = atomic_load_explicit(&rx->tail, memory_order_relaxed);
+	const struct shunt_seat_in *in = &stream->seat.in;
+	uint64_t tail = atomic_load_explicit(&in->tail, memory_order_relaxed);
 
 	return on_data(engine, stream,
-		       shunt_intake_open(&rx->intake) ?
-			       rx->link.bytes - (tail & (rx->link.bytes - 1)) + bytes :
+		       shunt_intake_open(&in->intake) ?
+			       in->link.bytes - (tail & (in->link.bytes - 1)) + bytes :
 			       bytes);
 }
 
 /* The answer to a RETIRE may be waiting for this one. */
 static void count_announced(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	atomic_fetch_add(&stream->rx.announced, 1);
-	if (atomic_load(&stream->handing.asked) == SHUNT_ASKED)
+	atomic_fetch_add(&stream->seat.in.announced, 1);
+	if (atomic_load(&stream->seat.leaving.asked) == SHUNT_ASKED)
 		shunt_loop_wake(&engine->loop);
 }
 
 static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
-	if (atomic_load(&rx->proof.state) != SHUNT_PROVEN)
+	if (atomic_load(&in->proof.state) != SHUNT_PROVEN)
 		return "an upgrade before its proof";
 	if (__builtin_expect(at < atomic_load(&rx->head), 0) && shunt_repeat_overtook(stream, at)) {
 		count_announced(engine, stream);
 		shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
 		return NULL;
 	}
-	if (atomic_load(&rx->boundary) != SHUNT_NEVER || at < atomic_load(&rx->head) ||
-	    at < atomic_load(&rx->tail) || !shunt_intake_try(&rx->intake, SHUNT_INTAKE_OPENS))
+	if (atomic_load(&in->boundary) != SHUNT_NEVER || at < atomic_load(&rx->head) ||
+	    at < atomic_load(&in->tail) || !shunt_intake_try(&in->intake, SHUNT_INTAKE_OPENS))
 		return "an upgrade out of turn";
-	rx->link.from = at;
-	rx->link.end = 0;
-	atomic_store(&rx->tail, at);
-	atomic_store(&rx->boundary, at);
+	in->link.from = at;
+	in->link.end = 0;
+	atomic_store(&in->tail, at);
+	atomic_store(&in->boundary, at);
 	count_announced(engine, stream);
 	shunt_settle_later(engine, stream);
 	shunt_group_notify(engine, stream, EPOLLIN);
@@ -117,15 +119,15 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 
 static const char *on_handback(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
-	if (atomic_load(&rx->second) != SHUNT_NEVER || at != atomic_load(&rx->tail) ||
-	    !shunt_intake_try(&rx->intake, SHUNT_INTAKE_CLOSES))
+	if (atomic_load(&in->second) != SHUNT_NEVER || at != atomic_load(&in->tail) ||
+	    !shunt_intake_try(&in->intake, SHUNT_INTAKE_CLOSES))
 		return "a handback out of turn";
-	if (atomic_load(&rx->boundary) == SHUNT_NEVER)
-		atomic_store(&rx->boundary, at);
+	if (atomic_load(&in->boundary) == SHUNT_NEVER)
+		atomic_store(&in->boundary, at);
 	else
-		atomic_store(&rx->second, at);	/* behind an upgrade that has not been passed */
+		atomic_store(&in->second, at);	/* behind an upgrade that has not been passed */
 	count_announced(engine, stream);
 	shunt_settle_later(engine, stream);
 	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* the end may come over TCP */
@@ -138,31 +140,32 @@ static const char *on_repeat(struct shunt_engine *engine, struct shunt_stream *s
 {
 	const char *wrong = shunt_repeat_heard(stream, from);
 
-	return wrong ? wrong : on_handback(engine, stream, atomic_load(&stream->rx.tail));
+	return wrong ? wrong : on_handback(engine, stream, atomic_load(&stream->seat.in.tail));
 }
 
 static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint64_t least = shunt_intake_open(&rx->intake) ? atomic_load(&rx->tail) :
-									   atomic_load(&rx->head),
-		 nonce_at = atomic_load(&rx->proof.at);
+	struct shunt_seat_in *in = &stream->seat.in;
+	uint64_t least = shunt_intake_open(&in->intake) ? atomic_load(&in->tail) :
+							  atomic_load(&rx->head),
+		 nonce_at = atomic_load(&in->proof.at);
 	/* A fork may keep it from the link. Then its counts are not the peer's: they are compared when it attaches. */
 	bool candidate = atomic_load(&stream->state) == SHUNT_CANDIDATE;
-	bool early = candidate || atomic_load(&rx->proof.state) != SHUNT_PROVEN;
+	bool early = candidate || atomic_load(&in->proof.state) != SHUNT_PROVEN;
 
-	if (atomic_load(&rx->proof.state) == SHUNT_UNPROVEN ||
+	if (atomic_load(&in->proof.state) == SHUNT_UNPROVEN ||
 	    (nonce_at != SHUNT_NEVER && at < nonce_at))
 		return "an end before its proof";
 	/* It has overtaken the answer to our RETIRE: what is missing, and the end again, come over TCP. */
-	if (shunt_intake_open(&rx->intake) && at > least &&
-	    atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
+	if (shunt_intake_open(&in->intake) && at > least &&
+	    atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRING)
 		return NULL;
 	if (at == atomic_load(&stream->end.fin) ||
 	    (candidate && atomic_load(&stream->end.fin) != SHUNT_NEVER))
 		return NULL; /* the program has read TCP's end (shunt_eof_of_tcp) */
 	if (atomic_load(&stream->end.fin) != SHUNT_NEVER || at < least ||
-	    (shunt_intake_open(&rx->intake) && at != least))
+	    (shunt_intake_open(&in->intake) && at != least))
 		return "an end of stream out of turn";
 	if (early)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_EARLY_FIN, 0);
@@ -178,7 +181,7 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 /* tcp_reset(): EPIPE for who has seen the other side's end, ECONNRESET for who has not. */
 static void on_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->rx.proof.state) != SHUNT_PROVEN)
+	if (atomic_load(&stream->seat.in.proof.state) != SHUNT_PROVEN)
 		return;	/* the kernel says it, too */
 	shunt_end_learn(&stream->end, SHUNT_LEARN_RESET,
 			atomic_load(&stream->end.fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
@@ -188,30 +191,32 @@ static void on_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 
 static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offer)
 {
-	if (!shunt_link_ring_is_sound(stream->link, shunt_ring_offset(offer), shunt_ring_bytes(offer)))
+	if (!shunt_link_ring_is_sound(stream->seat.link, shunt_ring_offset(offer),
+				      shunt_ring_bytes(offer)))
 		return "a ring outside the arena";
-	if (atomic_load(&stream->tx.ring.offer) && !atomic_load(&stream->tx.ring.turning))
+	if (atomic_load(&stream->seat.out.ring.offer) &&
+	    !atomic_load(&stream->seat.out.ring.turning))
 		return "a second ring before the first was used";
-	atomic_store(&stream->tx.ring.offer, offer);
+	atomic_store(&stream->seat.out.ring.offer, offer);
 	shunt_credit_go_on(engine, stream);
-	shunt_tx_unstarve(&stream->tx);
+	shunt_seat_unstarve(&stream->seat.out);
 	shunt_group_notify(engine, stream, EPOLLOUT);
 	return NULL;
 }
 
 static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
-	struct shunt_rx *rx = &stream->rx;
-	uint32_t bytes = atomic_load(&rx->ring.next_bytes);
+	struct shunt_seat_in *in = &stream->seat.in;
+	uint32_t bytes = atomic_load(&in->ring.next_bytes);
 
-	if (!shunt_intake_open(&rx->intake) || !bytes ||
-	    atomic_load(&rx->next_from) != SHUNT_NEVER || at != atomic_load(&rx->tail))
+	if (!shunt_intake_open(&in->intake) || !bytes ||
+	    atomic_load(&in->next_from) != SHUNT_NEVER || at != atomic_load(&in->tail))
 		return "a ring change out of turn";
-	rx->link.from = at;
-	rx->link.end = 0;
-	rx->link.ring = rx->ring.next;	/* set before `next_bytes` */
-	rx->link.bytes = bytes;
-	atomic_store(&rx->next_from, at);
+	in->link.from = at;
+	in->link.end = 0;
+	in->link.ring = in->ring.next;	/* set before `next_bytes` */
+	in->link.bytes = bytes;
+	atomic_store(&in->next_from, at);
 	shunt_settle_later(engine, stream);
 	return NULL;
 }
@@ -220,34 +225,35 @@ static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream
 static void on_blocked(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
-	atomic_store(&rx->ring.sender_waits, true);
-	if (atomic_load(&rx->head) != atomic_load(&rx->tail))
+	atomic_store(&in->ring.sender_waits, true);
+	if (atomic_load(&rx->head) != atomic_load(&in->tail))
 		return;
-	shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_CREDIT);
-	shunt_roster_kick(engine, stream->lane);
+	shunt_lane_enqueue(stream->seat.lane, stream, SHUNT_WORK_CREDIT);
+	shunt_roster_kick(engine, stream->seat.lane);
 }
 
 /*
  * The reader passes switches in the order in which they were announced. With two of them, the word of the first may
  * be the second's already.
  */
-static bool is_announced(struct shunt_tx *tx, uint64_t at)
+static bool is_announced(struct shunt_seat_out *out, uint64_t at)
 {
-	uint64_t upgrade = atomic_load(&tx->upgrade_at), handback = atomic_load(&tx->handback_at);
+	uint64_t upgrade = atomic_load(&out->upgrade_at), handback = atomic_load(&out->handback_at);
 	uint64_t last = upgrade > handback ? upgrade : handback;
 
-	return at == last || (at == upgrade && shunt_heading_unpassed(&tx->heading) == 2);
+	return at == last || (at == upgrade && shunt_heading_unpassed(&out->heading) == 2);
 }
 
 /* The second look is for a HANDBACK that was not posted, and has just been taken back. */
 static const char *on_switched(struct shunt_engine *engine, struct shunt_stream *stream,
 			       uint64_t at)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
-	if ((!is_announced(tx, at) && !is_announced(tx, at)) ||
-	    !shunt_heading_try(&tx->heading, SHUNT_HEADING_IS_PASSED))
+	if ((!is_announced(out, at) && !is_announced(out, at)) ||
+	    !shunt_heading_try(&out->heading, SHUNT_HEADING_IS_PASSED))
 		return "a switch confirmed that was not announced";
 	shunt_group_notify(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 	return NULL;
@@ -263,7 +269,7 @@ static bool is_offset(enum shunt_imm type)
 static const char *on_control(struct shunt_engine *engine, struct shunt_stream *stream,
 			      enum shunt_imm type)
 {
-	uint64_t value = __atomic_load_n(&stream->control->word[type], __ATOMIC_ACQUIRE);
+	uint64_t value = __atomic_load_n(&stream->seat.control->word[type], __ATOMIC_ACQUIRE);
 
 	if (value >> 62 && is_offset(type))
 		return "an offset that no stream has";
@@ -292,13 +298,13 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		return on_ring_from(engine, stream, value);
 	case SHUNT_IMM_RELEASE:
 		shunt_reset_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
-		atomic_fetch_or(&stream->release, SHUNT_RELEASE_HEARD);
-		if (!stream->link->initiator &&
+		atomic_fetch_or(&stream->seat.release, SHUNT_RELEASE_HEARD);
+		if (!stream->seat.link->initiator &&
 		    atomic_load(&stream->claim.state) == SHUNT_CLAIM_LEAVING)
 			return "a release behind a refusal";	/* who refuses was never there */
-		if (__builtin_expect(shunt_tx_fin_is_due(&stream->tx), 0)) {	/* it may not have to wait any more */
-			shunt_lane_enqueue(stream->lane, stream, SHUNT_WORK_DONE);
-			shunt_roster_kick(engine, stream->lane);
+		if (__builtin_expect(shunt_seat_fin_is_due(&stream->seat.out), 0)) {	/* it may not have to wait any more */
+			shunt_lane_enqueue(stream->seat.lane, stream, SHUNT_WORK_DONE);
+			shunt_roster_kick(engine, stream->seat.lane);
 		}
 		shunt_credit_go_on(engine, stream);
 		/* Behind a reset all has been told. */
@@ -363,9 +369,9 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 		return "a message for a stream that was not agreed on";
 	if (!stream || shunt_stream_looks_released(stream))
 		return "a message for no stream";
-	if (__builtin_expect(stream->lane != lane, 0))
+	if (__builtin_expect(stream->seat.lane != lane, 0))
 		return "a message on a lane that is not its stream's";
-	if (__builtin_expect(shunt_intake_copied(&stream->rx.intake), 0) &&
+	if (__builtin_expect(shunt_intake_copied(&stream->seat.in.intake), 0) &&
 	    about_our_reading(type))
 		return NULL;
 	if (type == SHUNT_IMM_DATA)

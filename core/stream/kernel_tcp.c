@@ -58,10 +58,11 @@ void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd)
 }
 
 /* Data nobody read makes close() a reset (RFC 2525 2.17); the kernel does not see the ring's. */
-static bool unread_on_link(const struct shunt_rx *rx)
+static bool unread_on_link(const struct shunt_stream *stream)
 {
-	return atomic_load(&rx->tail) > atomic_load(&rx->head) &&
-	       (shunt_intake_on_link(&rx->intake) || atomic_load(&rx->boundary) != SHUNT_NEVER);
+	return atomic_load(&stream->seat.in.tail) > atomic_load(&stream->rx.head) &&
+	       (shunt_intake_on_link(&stream->seat.in.intake) ||
+		atomic_load(&stream->seat.in.boundary) != SHUNT_NEVER);
 }
 
 /* SO_LINGER with a time of zero: close() resets. */
@@ -82,9 +83,9 @@ bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stre
 	engine->sys->ioctl(fd, FIONREAD, &unread);
 	if (unread > 0)
 		unread = shunt_repeat_without(stream, (uint64_t)unread) != 0;
-	if (shunt_proof_is_next(&stream->rx) && unread <= SHUNT_NONCE_BYTES)
+	if (shunt_proof_is_next(stream) && unread <= SHUNT_NONCE_BYTES)
 		unread = 0;	/* a part of the nonce */
-	return unread || unread_on_link(&stream->rx) ||
+	return unread || unread_on_link(stream) ||
 	       shunt_end_has(&stream->end, SHUNT_END_OWES_RESET) ||
 	       lingers_zero(engine, stream, fd);
 }

@@ -10,7 +10,6 @@ stream_sources = \
 	core/stream/eof.c core/stream/eof.h \
 	core/stream/gather.c core/stream/gather.h \
 	core/stream/inbound.c core/stream/inbound.h \
-	core/stream/intake.c core/stream/intake.h \
 	core/stream/left.c core/stream/left.h \
 	core/stream/loss.c core/stream/loss.h \
 	core/stream/marks.c core/stream/marks.h \

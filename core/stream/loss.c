@@ -18,20 +18,20 @@
  */
 static bool is_ours_lost(struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
-	uint64_t sent = atomic_load(&tx->staged), handed = atomic_load(&tx->posted), read;
+	struct shunt_seat_out *out = &stream->seat.out;
+	uint64_t sent = atomic_load(&out->staged), handed = atomic_load(&out->posted), read;
 
 	if (handed < sent)
 		return true;
 	/* TCP has the rest: overflow.c. */
-	if (!shunt_heading_on_link(&tx->heading) && handed > atomic_load(&tx->handback_at))
-		handed = atomic_load(&tx->handback_at);
-	if ((!shunt_heading_on_link(&tx->heading) && !shunt_heading_unpassed(&tx->heading)) ||
+	if (!shunt_heading_on_link(&out->heading) && handed > atomic_load(&out->handback_at))
+		handed = atomic_load(&out->handback_at);
+	if ((!shunt_heading_on_link(&out->heading) && !shunt_heading_unpassed(&out->heading)) ||
 	    shunt_stream_is_given(stream))
 		return false;
 	if (!shunt_credit_word(stream, SHUNT_CONTROL_READ, &read))
-		return atomic_load(&stream->lane->retired) < tx->last_wr;
-	return handed > atomic_load(&tx->upgrade_at) && read < handed;
+		return atomic_load(&stream->seat.lane->retired) < out->last_wr;
+	return handed > atomic_load(&out->upgrade_at) && read < handed;
 }
 
 /*
@@ -41,21 +41,19 @@ static bool is_ours_lost(struct shunt_stream *stream)
  */
 static bool is_theirs_lost(struct shunt_stream *stream)
 {
-	const struct shunt_rx *rx = &stream->rx;
-	uint64_t tail = atomic_load(&rx->tail), accepted;
+	const struct shunt_seat_in *in = &stream->seat.in;
+	uint64_t tail = atomic_load(&in->tail), accepted;
 
-	if (shunt_intake_copied(&rx->intake))
+	if (shunt_intake_copied(&in->intake))
 		return false;
-	if (atomic_load(&stream->link->distrusted) &&
-	    shunt_intake_open(&rx->intake) &&
+	if (atomic_load(&stream->seat.link->distrusted) && shunt_intake_open(&in->intake) &&
 	    shunt_end_at(&stream->end) == SHUNT_NEVER)
 		return true;	/* what came behind the message that was not believed has been dropped */
-	if (atomic_load(&stream->link->distrusted) &&
-	    atomic_load(&stream->handing.retiring) == SHUNT_RETIRING)
+	if (atomic_load(&stream->seat.link->distrusted) &&
+	    atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRING)
 		return true;	/* which of the two tracks has what is unread is not known */
 	if (!shunt_credit_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
-		return shunt_intake_open(&rx->intake) &&
-		       shunt_end_at(&stream->end) == SHUNT_NEVER;
+		return shunt_intake_open(&in->intake) && shunt_end_at(&stream->end) == SHUNT_NEVER;
 	return accepted > tail;
 }
 
@@ -69,20 +67,22 @@ static bool has_unread(struct shunt_stream *stream)
 void shunt_loss_tell(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
-	if (shunt_heading_on_link(&tx->heading) && stream->control &&
-	    tx->offset > atomic_load(&tx->upgrade_at))
-		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset, __ATOMIC_RELEASE);
+	if (shunt_heading_on_link(&out->heading) && stream->seat.control &&
+	    tx->offset > atomic_load(&out->upgrade_at))
+		__atomic_store_n(&stream->seat.control->word[SHUNT_CONTROL_ACCEPTED], tx->offset,
+				 __ATOMIC_RELEASE);
 }
 
 void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, int error)
 {
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
 	if (!error)
 		error = shunt_end_at(&stream->end) == SHUNT_NEVER ? ECONNRESET : EPIPE;
 	shunt_end_learn(&stream->end, SHUNT_LEARN_LOSS, error);
-	if (stream->fd >= 0 && !shunt_intake_on_link(&rx->intake) &&
+	if (stream->fd >= 0 && !shunt_intake_on_link(&in->intake) &&
 	    !shunt_end_has(&stream->end, SHUNT_END_TCP_OVER) && has_unread(stream)) {
 		engine->sys->shutdown(stream->fd, SHUT_RD);	/* a reset would take it away: rx.c does that behind it */
 		shunt_end_learn(&stream->end, SHUNT_LEARN_RESET_OWED, 0);
@@ -99,32 +99,31 @@ void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, in
  */
 void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_in *in = &stream->seat.in;
 	bool proven;
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
-		shunt_intake_turn(&rx->intake, SHUNT_INTAKE_DIES);
+		shunt_intake_turn(&in->intake, SHUNT_INTAKE_DIES);
 		shunt_proof_withdraw(stream);
-		proven = atomic_load(&rx->proof.state) == SHUNT_PROVEN;	/* else the link has brought nothing */
-		if (proven && atomic_load(&stream->link->distrusted) &&
-		    !shunt_intake_copied(&rx->intake) &&
-		    shunt_end_at(&stream->end) == SHUNT_NEVER)
+		proven = atomic_load(&in->proof.state) == SHUNT_PROVEN;	/* else the link has brought nothing */
+		if (proven && atomic_load(&stream->seat.link->distrusted) &&
+		    !shunt_intake_copied(&in->intake) && shunt_end_at(&stream->end) == SHUNT_NEVER)
 			shunt_end_learn(&stream->end, SHUNT_LEARN_SUSPICION, 0);
 		if (!shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 		    (is_ours_lost(stream) || (proven && is_theirs_lost(stream))))
-			shunt_loss_end(engine, stream, stream->link->lost);
+			shunt_loss_end(engine, stream, stream->seat.link->lost);
 		shunt_fork_rest_over(stream);
-		if (shunt_intake_on_link(&rx->intake))
-			atomic_store(&rx->boundary, atomic_load(&rx->tail));
-		if (shunt_heading_on_link(&tx->heading) && !shunt_heading_halted(&tx->heading))
+		if (shunt_intake_on_link(&in->intake))
+			atomic_store(&in->boundary, atomic_load(&in->tail));
+		if (shunt_heading_on_link(&out->heading) && !shunt_heading_halted(&out->heading))
 			shunt_left_note(engine, stream, SHUNT_LEFT_FAILED);
-		shunt_heading_turn(&tx->heading, SHUNT_HEADING_SETTLES);
-		tx->quick = false;
-		atomic_store(&tx->want_link, false);
-		tx->flip_at = SHUNT_NEVER;
+		shunt_heading_turn(&out->heading, SHUNT_HEADING_SETTLES);
+		out->quick = false;
+		atomic_store(&out->want_link, false);
+		out->flip_at = SHUNT_NEVER;
 		shunt_track_settle(engine, stream);
 	}
 	shunt_lock_leave(&stream->tx.lock);
@@ -136,7 +135,7 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 
 void shunt_loss_closed(struct shunt_stream *stream)
 {
-	if (shunt_tx_fin_is_due(&stream->tx) && is_ours_lost(stream))
+	if (shunt_seat_fin_is_due(&stream->seat.out) && is_ours_lost(stream))
 		shunt_streams_reset_tcp(stream->engine, shunt_deferred_fin_fd(stream));
 	shunt_deferred_fin_resume(stream);
 }

@@ -63,9 +63,9 @@ static uint64_t option(struct shunt_stream *stream, int level, int name)
 static uint64_t most_of(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
-	struct shunt_tx *tx = &stream->tx;
-	uint64_t most = atomic_load(&tx->overflow.most), unsent,
-		 ring = atomic_load(&tx->ring.bytes);
+	struct shunt_seat_out *out = &stream->seat.out;
+	uint64_t most = atomic_load(&out->overflow.most), unsent,
+		 ring = atomic_load(&out->ring.bytes);
 	int saved = errno;
 
 	if (most)
@@ -81,32 +81,32 @@ static uint64_t most_of(struct shunt_stream *stream)
 	if (unsent && unsent < most)
 		most = unsent;
 	/* Half a region of the arena: the widest stage that can be had. */
-	if (stream->lane->fetches && most > shunt_arena_most(&stream->link->arena) / 2)
-		most = shunt_arena_most(&stream->link->arena) / 2;
+	if (stream->seat.lane->fetches && most > shunt_arena_most(&stream->seat.link->arena) / 2)
+		most = shunt_arena_most(&stream->seat.link->arena) / 2;
 	most = most ? most : 1;
-	atomic_store(&tx->overflow.most, most);
+	atomic_store(&out->overflow.most, most);
 	errno = saved;
 	return most;
 }
 
 /* --- when --- */
 
-void shunt_overflow_open(struct shunt_tx *tx)
+void shunt_overflow_open(struct shunt_seat_out *out)
 {
-	atomic_store(&tx->overflow.open_at, atomic_load(&tx->ring.consumed));
+	atomic_store(&out->overflow.open_at, atomic_load(&out->ring.consumed));
 }
 
 void shunt_overflow_note(struct shunt_stream *stream)
 {
 	struct shunt_service *service = stream->engine->service;
-	struct shunt_tx *tx = &stream->tx;
-	uint64_t consumed = atomic_load(&tx->ring.consumed);
+	struct shunt_seat_out *out = &stream->seat.out;
+	uint64_t consumed = atomic_load(&out->ring.consumed);
 
-	if (shunt_overflow_is_open(tx) || (atomic_load(&tx->overflow.waits_since) &&
-					   atomic_load(&tx->overflow.waits_at) == consumed))
+	if (shunt_overflow_is_open(out) || (atomic_load(&out->overflow.waits_since) &&
+					    atomic_load(&out->overflow.waits_at) == consumed))
 		return;
-	atomic_store(&tx->overflow.waits_at, consumed);
-	atomic_store(&tx->overflow.waits_since, shunt_now(stream->engine));
+	atomic_store(&out->overflow.waits_at, consumed);
+	atomic_store(&out->overflow.waits_since, shunt_now(stream->engine));
 	if (service)
 		shunt_loop_remind(&stream->engine->loop, &service->tasks.overflow, 0);
 }
@@ -115,28 +115,28 @@ void shunt_overflow_note(struct shunt_stream *stream)
 
 bool shunt_overflow_is_kept(const struct shunt_stream *stream)
 {
-	return shunt_overflow_is_open(&stream->tx) && !shunt_send_buffer_may_widen(stream);
+	return shunt_overflow_is_open(&stream->seat.out) && !shunt_send_buffer_may_widen(stream);
 }
 
 /* As sk_stream_is_writeable(): a third of it is free. */
 bool shunt_overflow_has_room(struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	uint64_t most;
 
-	if (!shunt_overflow_is_open(tx) || !shunt_send_buffer_may_widen(stream))
+	if (!shunt_overflow_is_open(out) || !shunt_send_buffer_may_widen(stream))
 		return false;
 	most = most_of(stream);
 	if (shunt_send_buffer_used(stream) > (int64_t)(most - most / 3))
 		return false;
-	atomic_store(&tx->overflow.promised, true);
+	atomic_store(&out->overflow.promised, true);
 	return true;
 }
 
 /* Makes the stage hold `most`, or as much as there is memory for. False: not now. tx.lock held. */
 static bool widen(struct shunt_stream *stream, uint64_t most)
 {
-	struct shunt_lane *lane = stream->lane;
+	struct shunt_lane *lane = stream->seat.lane;
 	int result = -EBUSY;
 
 	shunt_assert_held(&stream->tx.lock);
@@ -146,7 +146,7 @@ static bool widen(struct shunt_stream *stream, uint64_t most)
 	if (shunt_lock_try(&lane->lock)) {
 		result = shunt_send_buffer_widen(stream, most);
 		if (result == -ENOMEM)
-			shunt_overflow_begin(&stream->tx);	/* tried again after a wait */
+			shunt_overflow_begin(&stream->seat.out);	/* tried again after a wait */
 		shunt_lane_leave(lane);
 	}
 	return !result;
@@ -161,7 +161,7 @@ static size_t accept_beyond(struct shunt_stream *stream, struct shunt_iov *from,
 	shunt_assert_held(&stream->tx.lock);
 	bytes = wide ? shunt_lane_accept(stream, from, bytes, most, false) : 0;
 	/* The thread that serves the lane tells when the stage can be widened. */
-	shunt_lane_request(stream->lane, stream, wide ? SHUNT_WORK_DATA : SHUNT_WORK_DONE);
+	shunt_lane_request(stream->seat.lane, stream, wide ? SHUNT_WORK_DATA : SHUNT_WORK_DONE);
 	return bytes;
 }
 
@@ -171,7 +171,7 @@ size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, 
 	int64_t used;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (atomic_load(&stream->lane->failed))
+	if (atomic_load(&stream->seat.lane->failed))
 		return 0;
 	most = most_of(stream);
 	used = shunt_send_buffer_used(stream);
@@ -187,8 +187,8 @@ size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, 
 
 void shunt_overflow_changed(struct shunt_stream *stream)
 {
-	atomic_store(&stream->tx.overflow.most, 0);
-	if (shunt_tx_unstarve(&stream->tx))
+	atomic_store(&stream->seat.out.overflow.most, 0);
+	if (shunt_seat_unstarve(&stream->seat.out))
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);
 }
 
@@ -201,22 +201,23 @@ void shunt_overflow_changed(struct shunt_stream *stream)
 static bool can_hand_back(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_heading_on_link(&tx->heading))
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_heading_on_link(&out->heading))
 		return false;
 	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) || tx->backlog.bytes)
 		return false;
-	if (shunt_lane_keeps(stream->lane) || stream->engine->config.soft_model[0])
+	if (shunt_lane_keeps(stream->seat.lane) || stream->engine->config.soft_model[0])
 		return false;
 	return !shunt_stream_is_released(stream) &&
 	       !shunt_end_has(&stream->end, SHUNT_END_BROKEN) &&
-	       !shunt_heading_halted(&tx->heading);
+	       !shunt_heading_halted(&out->heading);
 }
 
 static bool can_leave(struct shunt_stream *stream)
 {
-	return can_hand_back(stream) && shunt_overflow_is_pending(&stream->tx) &&
-	       atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;
+	return can_hand_back(stream) && shunt_overflow_is_pending(&stream->seat.out) &&
+	       atomic_load(&stream->seat.leaving.asked) == SHUNT_NOT_ASKED;
 }
 
 /*
@@ -225,8 +226,8 @@ static bool can_leave(struct shunt_stream *stream)
  */
 static bool is_heard(const struct shunt_stream *stream)
 {
-	return !shunt_heading_unpassed(&stream->tx.heading) ||
-	       atomic_load(&stream->handing.retiring) == SHUNT_RETIRED;
+	return !shunt_heading_unpassed(&stream->seat.out.heading) ||
+	       atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRED;
 }
 
 bool shunt_overflow_must_be_heard(struct shunt_stream *stream)
@@ -238,9 +239,9 @@ bool shunt_overflow_must_be_heard(struct shunt_stream *stream)
  * Up to where the reader has read, as far as that is known. Behind an UPGRADE of which the reader has not heard TCP
  * goes on at the same byte.
  */
-static uint64_t unread_from(const struct shunt_tx *tx)
+static uint64_t unread_from(const struct shunt_seat_out *out)
 {
-	uint64_t read = atomic_load(&tx->ring.consumed), from = atomic_load(&tx->upgrade_at);
+	uint64_t read = atomic_load(&out->ring.consumed), from = atomic_load(&out->upgrade_at);
 
 	return read > from ? read : from;
 }
@@ -250,7 +251,7 @@ static bool copy_rest(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 		      uint64_t to)
 {
 	shunt_assert_held(&stream->tx.lock);
-	shunt_assert_held(&stream->lane->lock);
+	shunt_assert_held(&stream->seat.lane->lock);
 	return (from == at || shunt_remote_read_ring(stream, out, from, at)) &&
 	       (at == to || shunt_send_buffer_copy(stream, out + (at - from), at, to));
 }
@@ -261,45 +262,46 @@ static bool copy_rest(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
  */
 static bool hand_back(struct shunt_stream *stream, bool ends)
 {
-	struct shunt_lane *lane = stream->lane;
+	struct shunt_lane *lane = stream->seat.lane;
 	struct shunt_tx *tx = &stream->tx;
-	uint64_t before = atomic_load(&tx->handback_at), staged = atomic_load(&tx->staged);
+	struct shunt_seat_out *out = &stream->seat.out;
+	uint64_t before = atomic_load(&out->handback_at), staged = atomic_load(&out->staged);
 	uint64_t at, from;
 	uint8_t *rest;
 
 	shunt_assert_held(&lane->lock);
 	shunt_assert_held(&stream->tx.lock);
 	shunt_lane_serve(lane);
-	at = atomic_load(&tx->posted);
-	from = ends && unread_from(tx) < at ? unread_from(tx) : at;
-	if (from == at && (at == staged || shunt_tx_room(tx, at)))
+	at = atomic_load(&out->posted);
+	from = ends && unread_from(out) < at ? unread_from(out) : at;
+	if (from == at && (at == staged || shunt_seat_room(out, at)))
 		return false;
 	if (atomic_load(&lane->failed) || !shunt_lane_arrived(lane))
 		return false;
 	rest = shunt_again_add(tx, staged - from);
 	if (!rest || !copy_rest(stream, rest, from, at, staged))
 		goto fail;
-	shunt_heading_turn(&tx->heading, SHUNT_HEADING_ANNOUNCES);	/* before the reader can answer */
-	atomic_store(&tx->handback_at, at);
-	tx->announced++;
+	shunt_heading_turn(&out->heading, SHUNT_HEADING_ANNOUNCES);	/* before the reader can answer */
+	atomic_store(&out->handback_at, at);
+	out->announced++;
 	/* One message: the queue pair takes all of it or nothing. */
 	if (!shunt_chain_control(lane->chain, stream,
 				 from < at ? SHUNT_IMM_REPEAT : SHUNT_IMM_HANDBACK, 0, from) ||
 	    !shunt_chain_flush(lane->chain)) {
-		atomic_store(&tx->handback_at, before);
-		shunt_heading_try(&tx->heading, SHUNT_HEADING_WITHDRAWS);	/* but for a liar's answer */
-		tx->announced--;
+		atomic_store(&out->handback_at, before);
+		shunt_heading_try(&out->heading, SHUNT_HEADING_WITHDRAWS);	/* but for a liar's answer */
+		out->announced--;
 		goto fail;
 	}
 	/* The rest is TCP's: should the link die, its bytes end here. */
-	__atomic_store_n(&stream->control->word[SHUNT_CONTROL_ACCEPTED], at, __ATOMIC_RELEASE);
-	atomic_store(&tx->posted, staged);
-	atomic_fetch_and(&stream->queue.work, ~(uint32_t)SHUNT_WORK_DATA);
-	shunt_heading_turn(&tx->heading, SHUNT_HEADING_LEAVES);
-	tx->quick = false;
+	__atomic_store_n(&stream->seat.control->word[SHUNT_CONTROL_ACCEPTED], at, __ATOMIC_RELEASE);
+	atomic_store(&out->posted, staged);
+	atomic_fetch_and(&stream->seat.work, ~(uint32_t)SHUNT_WORK_DATA);
+	shunt_heading_turn(&out->heading, SHUNT_HEADING_LEAVES);
+	out->quick = false;
 	return true;
 fail:
-	shunt_again_free(tx);
+	shunt_again_free(stream);
 	return false;
 }
 
@@ -317,7 +319,7 @@ static bool has_left(struct shunt_stream *stream, int fd, bool spare)
 	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
 	all = shunt_tcp_backlog_write(engine, fd, stream) != -EAGAIN;
 	if (!all && spare)
-		shunt_again_free(&stream->tx);
+		shunt_again_free(stream);
 	else if (!all)
 		shunt_tcp_backlog_await(engine, stream);
 	return all || !spare;
@@ -325,7 +327,7 @@ static bool has_left(struct shunt_stream *stream, int fd, bool spare)
 
 bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 {
-	struct shunt_lane *lane = stream->lane;
+	struct shunt_lane *lane = stream->seat.lane;
 	bool back;
 
 	shunt_assert_held(&stream->tx.lock);
@@ -343,27 +345,27 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 /* A RETIRE that is to be answered, or comes later, wants nothing more. */
 static void note_repeated(struct shunt_stream *stream)
 {
-	struct shunt_handing *handing = &stream->handing;
+	struct shunt_leaving *leaving = &stream->seat.leaving;
 
-	if (atomic_load(&handing->asked) == SHUNT_ASKED)
-		handing->offset = SHUNT_NEVER;
+	if (atomic_load(&leaving->asked) == SHUNT_ASKED)
+		leaving->offset = SHUNT_NEVER;
 	else
-		atomic_store(&handing->asked, SHUNT_REPEATED);
+		atomic_store(&leaving->asked, SHUNT_REPEATED);
 }
 
 static bool is_all_read(struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
-	if (unread_from(tx) < atomic_load(&tx->posted))
+	if (unread_from(out) < atomic_load(&out->posted))
 		shunt_credit_look(stream->engine, stream);
-	return unread_from(tx) >= atomic_load(&tx->staged);
+	return unread_from(out) >= atomic_load(&out->staged);
 }
 
 bool shunt_overflow_repeat(struct shunt_stream *stream, int fd, bool exits)
 {
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_lane *lane = stream->lane;
+	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_lane *lane = stream->seat.lane;
 	bool back;
 
 	shunt_assert_held(&stream->tx.lock);
@@ -374,7 +376,7 @@ bool shunt_overflow_repeat(struct shunt_stream *stream, int fd, bool exits)
 	shunt_lock_leave(&lane->lock);
 	shunt_lane_kick(lane);
 	if (back && has_left(stream, fd,
-			     !exits && atomic_load(&tx->handback_at) == atomic_load(&tx->staged)))
+			     !exits && atomic_load(&out->handback_at) == atomic_load(&out->staged)))
 		note_repeated(stream);
 	return back;
 }
@@ -390,7 +392,7 @@ static bool is_on_link(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
 	return atomic_load(&stream->state) == SHUNT_LINKED &&
-	       shunt_heading_on_link(&stream->tx.heading) && !shunt_fork_slots_held(stream);
+	       shunt_heading_on_link(&stream->seat.out.heading) && !shunt_fork_slots_held(stream);
 }
 
 /* exit() closes every connection. Where that resets, nothing is repeated. */
@@ -418,21 +420,21 @@ void shunt_overflow_leave(struct shunt_engine *engine, uint64_t until)
 /* Those whose reader has given no credit for too long. */
 static bool is_stuck(struct shunt_stream *stream, void *arg)
 {
-	struct shunt_tx *tx = &stream->tx;
-	uint64_t since = atomic_load(&tx->overflow.waits_since);
+	struct shunt_seat_out *out = &stream->seat.out;
+	uint64_t since = atomic_load(&out->overflow.waits_since);
 	struct look *look = arg;
 
 	if (!since)
 		return false;
 	if (look->now - since < PATIENCE &&
-	    atomic_load(&tx->overflow.waits_at) == atomic_load(&tx->ring.consumed)) {
+	    atomic_load(&out->overflow.waits_at) == atomic_load(&out->ring.consumed)) {
 		look->again = true;
 		return false;
 	}
-	atomic_store(&tx->overflow.waits_since, 0);
+	atomic_store(&out->overflow.waits_since, 0);
 	/* It reads: a sender that finds no room all the same says so again. */
-	return atomic_load(&tx->starved) &&
-	       atomic_load(&tx->overflow.waits_at) == atomic_load(&tx->ring.consumed);
+	return atomic_load(&out->starved) &&
+	       atomic_load(&out->overflow.waits_at) == atomic_load(&out->ring.consumed);
 }
 
 /*
@@ -441,13 +443,14 @@ static bool is_stuck(struct shunt_stream *stream, void *arg)
 static void open_waiting(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
 	shunt_lock_take(&tx->lock);	/* keeps the stream on its lane */
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
-		shunt_overflow_open(tx);
+		shunt_overflow_open(out);
 		if (shunt_overflow_is_kept(stream))
-			shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE);
-		else if (shunt_tx_unstarve(tx))
+			shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_DONE);
+		else if (shunt_seat_unstarve(out))
 			shunt_group_tell(stream->engine, stream, EPOLLOUT);
 	}
 	shunt_lock_leave(&tx->lock);

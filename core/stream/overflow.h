@@ -26,33 +26,33 @@ struct shunt_task;
  */
 void shunt_overflow_note(struct shunt_stream *stream);
 /* The reader does not read: the stage opens. */
-void shunt_overflow_open(struct shunt_tx *tx);
+void shunt_overflow_open(struct shunt_seat_out *out);
 /* The direction begins on the link. */
-static inline void shunt_overflow_begin(struct shunt_tx *tx)
+static inline void shunt_overflow_begin(struct shunt_seat_out *out)
 {
-	atomic_store_explicit(&tx->overflow.open_at, SHUNT_NEVER, memory_order_release);
-	atomic_store_explicit(&tx->overflow.promised, false, memory_order_release);
-	atomic_store_explicit(&tx->overflow.waits_since, 0, memory_order_release);
-	atomic_store_explicit(&tx->overflow.most, 0, memory_order_release);
+	atomic_store_explicit(&out->overflow.open_at, SHUNT_NEVER, memory_order_release);
+	atomic_store_explicit(&out->overflow.promised, false, memory_order_release);
+	atomic_store_explicit(&out->overflow.waits_since, 0, memory_order_release);
+	atomic_store_explicit(&out->overflow.most, 0, memory_order_release);
 }
 
 /* The stage has bytes for which the ring has no room. */
-static inline bool shunt_overflow_is_pending(const struct shunt_tx *tx)
+static inline bool shunt_overflow_is_pending(const struct shunt_seat_out *out)
 {
-	return atomic_load(&tx->staged) > shunt_tx_limit(tx);
+	return atomic_load(&out->staged) > shunt_seat_limit(out);
 }
 
 /* A send in time for what a program has been told of: once. The reader may have given credit since, too little for it. */
-static inline bool shunt_overflow_was_promised(struct shunt_tx *tx)
+static inline bool shunt_overflow_was_promised(struct shunt_seat_out *out)
 {
-	return atomic_load_explicit(&tx->overflow.promised, memory_order_relaxed) &&
-	       atomic_exchange(&tx->overflow.promised, false);
+	return atomic_load_explicit(&out->overflow.promised, memory_order_relaxed) &&
+	       atomic_exchange(&out->overflow.promised, false);
 }
 
 /* The reader has given no credit since it was opened. */
-static inline bool shunt_overflow_is_open(const struct shunt_tx *tx)
+static inline bool shunt_overflow_is_open(const struct shunt_seat_out *out)
 {
-	return atomic_load(&tx->overflow.open_at) == atomic_load(&tx->ring.consumed);
+	return atomic_load(&out->overflow.open_at) == atomic_load(&out->ring.consumed);
 }
 
 /*

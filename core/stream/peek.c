@@ -39,9 +39,12 @@ static void peek_kernel(struct shunt_engine *engine, int fd, struct shunt_iov *t
 size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream, struct shunt_iov *to, uint64_t at,
 		     int flags)
 {
-	struct shunt_rx *rx = &stream->rx, next = { .ring = { .at = rx->ring.at, .bytes = rx->ring.bytes } };
-	uint64_t boundary = atomic_load(&rx->boundary), second = atomic_load(&rx->second), tail = atomic_load(&rx->tail);
-	bool link = shunt_intake_on_link(&rx->intake), turns = atomic_load(&rx->next_from) == at;
+	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in next = { .ring = { .at = in->ring.at, .bytes = in->ring.bytes } };
+	uint64_t boundary = atomic_load(&in->boundary), second = atomic_load(&in->second),
+		 tail = atomic_load(&in->tail);
+	bool link = shunt_intake_on_link(&in->intake), turns = atomic_load(&in->next_from) == at;
 	uint64_t skip = link ? 0 : boundary - atomic_load(&rx->head), ends = link ? boundary : second;
 	size_t before = to->left;
 
@@ -49,15 +52,15 @@ size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *s
 		return 0;
 	for (int i = 0; i < 2 && to->left; i++) {	/* the rest of this ring, then the next one */
 		if (turns) {
-			next.ring.at = rx->ring.next;
-			next.ring.bytes = atomic_load(&rx->ring.next_bytes);
+			next.ring.at = in->ring.next;
+			next.ring.bytes = atomic_load(&in->ring.next_bytes);
 		}
 		atomic_store(&next.tail, ends < tail ? ends : tail);
-		atomic_store(&next.next_from, turns ? SHUNT_NEVER : atomic_load(&rx->next_from));
+		atomic_store(&next.next_from, turns ? SHUNT_NEVER : atomic_load(&in->next_from));
 		if (atomic_load(&next.tail) > at)
 			at += shunt_peek_ring(&next, to, flags & MSG_TRUNC, at,
 					      &engine->config.copy);
-		if (turns || atomic_load(&rx->next_from) != at)
+		if (turns || atomic_load(&in->next_from) != at)
 			break;
 		turns = true;
 	}
@@ -68,23 +71,25 @@ size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *s
 }
 
 /* Of so many bytes in the kernel's queue those that are the program's, if what is expected there is the nonce. */
-static uint64_t without_nonce(struct shunt_rx *rx, uint64_t tcp)
+static uint64_t without_nonce(struct shunt_stream *stream, uint64_t tcp)
 {
-	uint64_t before = atomic_load(&rx->proof.at) - atomic_load(&rx->head);
+	uint64_t before = atomic_load(&stream->seat.in.proof.at) - atomic_load(&stream->rx.head);
 
 	if (tcp <= before)	/* also where none is expected: SHUNT_NEVER */
 		return tcp;
 	return tcp - before > SHUNT_NONCE_BYTES ? tcp - SHUNT_NONCE_BYTES : before;
 }
 
-uint64_t shunt_peek_unread(struct shunt_rx *rx, uint64_t tcp)
+uint64_t shunt_peek_unread(struct shunt_stream *stream, uint64_t tcp)
 {
 	/* `head` first: the borders that are read behind it are not before it. */
-	uint64_t head = atomic_load(&rx->head), at = head, tail = atomic_load(&rx->tail);
-	uint64_t ends[] = { atomic_load(&rx->boundary), atomic_load(&rx->second), SHUNT_NEVER };
-	bool link = shunt_intake_on_link(&rx->intake);
+	uint64_t head = atomic_load(&stream->rx.head), at = head,
+		 tail = atomic_load(&stream->seat.in.tail);
+	uint64_t ends[] = { atomic_load(&stream->seat.in.boundary),
+			    atomic_load(&stream->seat.in.second), SHUNT_NEVER };
+	bool link = shunt_intake_on_link(&stream->seat.in.intake);
 
-	tcp = without_nonce(rx, tcp);
+	tcp = without_nonce(stream, tcp);
 	for (int i = 0; i < 3; i++, link = !link) {
 		uint64_t there;
 
@@ -104,7 +109,7 @@ uint64_t shunt_peek_unread(struct shunt_rx *rx, uint64_t tcp)
 
 int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	uint64_t bytes;
 	int tcp = 0;
 
@@ -115,9 +120,10 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	shunt_group_poll(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
-	if (!shunt_intake_on_link(&rx->intake) || atomic_load(&rx->boundary) != SHUNT_NEVER)
+	if (!shunt_intake_on_link(&in->intake) || atomic_load(&in->boundary) != SHUNT_NEVER)
 		engine->sys->ioctl(fd, FIONREAD, &tcp);
-	bytes = shunt_peek_unread(rx, shunt_repeat_without(stream, tcp > 0 ? (uint64_t)tcp : 0));
+	bytes = shunt_peek_unread(stream,
+				  shunt_repeat_without(stream, tcp > 0 ? (uint64_t)tcp : 0));
 	shunt_lock_leave(&stream->rx.lock);
 	return bytes > INT_MAX ? INT_MAX : (int)bytes;
 }
@@ -126,12 +132,13 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 static bool end_has_come(struct shunt_stream *stream, uint64_t unread)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	uint64_t fin = shunt_end_at(&stream->end), at;
 	bool tcp;
 
 	shunt_lock_take(&rx->lock);
 	at = atomic_load(&rx->head) + unread;
-	tcp = !shunt_intake_on_link(&rx->intake) && atomic_load(&rx->boundary) == SHUNT_NEVER;
+	tcp = !shunt_intake_on_link(&in->intake) && atomic_load(&in->boundary) == SHUNT_NEVER;
 	shunt_lock_leave(&rx->lock);
 	return fin != SHUNT_NEVER ? fin <= at : tcp && shunt_stream_tcp_ended(stream);
 }
@@ -145,7 +152,7 @@ int shunt_stream_unread(struct shunt_engine *engine, int fd, struct shunt_stream
 
 int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	int mark = 0, result = 0;
 
 	if (stream->sharing.slot && atomic_load(&stream->usage) == SHUNT_USE_NONE)
@@ -155,7 +162,7 @@ int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_strea
 	shunt_group_poll(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
-	if (!shunt_intake_on_link(&rx->intake))	/* else bytes of the link come first */
+	if (!shunt_intake_on_link(&in->intake))	/* else bytes of the link come first */
 		result = engine->sys->ioctl(fd, SIOCATMARK, &mark) ? -errno : mark;
 	shunt_lock_leave(&stream->rx.lock);
 	return result;

@@ -14,19 +14,19 @@
  * `copy`: SHUNT_COPY. How many. After a fault none, and to->bad. The kernel has what was sent together in one
  * buffer, too, and copies that whole or not at all.
  */
-static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, bool discard,
+static inline size_t shunt_peek_ring(struct shunt_seat_in *in, struct shunt_iov *to, bool discard,
 				     uint64_t head, const uint64_t *copy)
 {
-	uint64_t end = atomic_load_explicit(&rx->tail, memory_order_acquire);
-	uint64_t next = atomic_load_explicit(&rx->next_from, memory_order_acquire);
-	size_t at = head & (rx->ring.bytes - 1);
+	uint64_t end = atomic_load_explicit(&in->tail, memory_order_acquire);
+	uint64_t next = atomic_load_explicit(&in->next_from, memory_order_acquire);
+	size_t at = head & (in->ring.bytes - 1);
 	struct shunt_iov begun;
 	size_t bytes, first;
 
 	if (next < end)
 		end = next;
 	bytes = end - head < to->left ? end - head : to->left;
-	first = bytes < rx->ring.bytes - at ? bytes : rx->ring.bytes - at;
+	first = bytes < in->ring.bytes - at ? bytes : in->ring.bytes - at;
 	if (!bytes)
 		return 0;
 	if (discard) {
@@ -35,7 +35,7 @@ static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, 
 	}
 	/* Nearly always one piece and one buffer. */
 	if (__builtin_expect(bytes == first && to->iov->iov_len - to->skip >= bytes, 1)) {
-		to->bad = !shunt_copy((char *)to->iov->iov_base + to->skip, rx->ring.at + at, bytes,
+		to->bad = !shunt_copy((char *)to->iov->iov_base + to->skip, in->ring.at + at, bytes,
 				      copy);
 		if (__builtin_expect(to->bad, 0))
 			return 0;
@@ -43,9 +43,9 @@ static inline size_t shunt_peek_ring(struct shunt_rx *rx, struct shunt_iov *to, 
 		return bytes;
 	}
 	begun = *to;
-	if (__builtin_expect(shunt_iov_fill(to, rx->ring.at + at, first, copy) &&
+	if (__builtin_expect(shunt_iov_fill(to, in->ring.at + at, first, copy) &&
 				     (bytes == first ||
-				      shunt_iov_fill(to, rx->ring.at, bytes - first, copy)),
+				      shunt_iov_fill(to, in->ring.at, bytes - first, copy)),
 			     1))
 		return bytes;
 	*to = begun;
@@ -60,6 +60,6 @@ size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *s
  * How much can be read, with `tcp` bytes in the kernel's queue. Exact with rx.lock held. Without it a reader may move
  * meanwhile, and the answer is of about now.
  */
-uint64_t shunt_peek_unread(struct shunt_rx *rx, uint64_t tcp);
+uint64_t shunt_peek_unread(struct shunt_stream *stream, uint64_t tcp);
 
 #endif

@@ -22,12 +22,12 @@
 
 bool shunt_proof_chance(struct shunt_stream *stream, uint8_t chance[SHUNT_CHANCE_BYTES])
 {
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
-	if (stream->engine->sys->getrandom(rx->proof.nonce, SHUNT_CHANCE_BYTES, GRND_NONBLOCK) !=
+	if (stream->engine->sys->getrandom(in->proof.nonce, SHUNT_CHANCE_BYTES, GRND_NONBLOCK) !=
 	    SHUNT_CHANCE_BYTES)
 		return false;
-	memcpy(chance, rx->proof.nonce, SHUNT_CHANCE_BYTES);
+	memcpy(chance, in->proof.nonce, SHUNT_CHANCE_BYTES);
 	return true;
 }
 
@@ -38,19 +38,19 @@ void shunt_proof_agree(struct shunt_link *link, struct shunt_stream *stream,
 	struct shunt_nonce_facts facts = { .tuple = claims ? stream->tuple : shunt_tuple_reverse(&stream->tuple) };
 
 	memcpy(facts.hellos, link->hellos, sizeof(facts.hellos));
-	memcpy(facts.chance[!claims], stream->rx.proof.nonce, SHUNT_CHANCE_BYTES);
+	memcpy(facts.chance[!claims], stream->seat.in.proof.nonce, SHUNT_CHANCE_BYTES);
 	memcpy(facts.chance[claims], theirs, SHUNT_CHANCE_BYTES);
-	shunt_nonce_make(&facts, claims, stream->tx.proof.nonce);
-	shunt_nonce_make(&facts, !claims, stream->rx.proof.nonce);
-	atomic_store(&stream->tx.proof.show, SHUNT_OWED);
-	atomic_store(&stream->rx.proof.state, SHUNT_UNPROVEN);
+	shunt_nonce_make(&facts, claims, stream->seat.out.nonce);
+	shunt_nonce_make(&facts, !claims, stream->seat.in.proof.nonce);
+	atomic_store(&stream->seat.out.show, SHUNT_OWED);
+	atomic_store(&stream->seat.in.proof.state, SHUNT_UNPROVEN);
 }
 
 static void say(struct shunt_stream *stream, enum shunt_message_type type)
 {
-	struct shunt_message message = { .type = type, .stream = stream->peer_id };
+	struct shunt_message message = { .type = type, .stream = stream->seat.peer_id };
 
-	shunt_link_send(stream->link, &message, NULL, 0);
+	shunt_link_send(stream->seat.link, &message, NULL, 0);
 }
 
 /* --- the reader --- */
@@ -84,7 +84,7 @@ static bool watch(struct shunt_stream *stream)
 		shunt_own_fds_close(engine, copy);
 		return false;
 	}
-	atomic_store(&rx->proof.fd, copy);
+	atomic_store(&rx->nonce.fd, copy);
 	shunt_streams_hold(stream);
 	return true;
 }
@@ -93,13 +93,13 @@ static void unwatch(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_rx *rx = &stream->rx;
-	int fd = atomic_exchange(&rx->proof.fd, -1);
+	int fd = atomic_exchange(&rx->nonce.fd, -1);
 
 	if (fd < 0)
 		return;
-	if (rx->proof.end_reading)
+	if (rx->nonce.end_reading)
 		engine->sys->shutdown(fd, SHUT_RD);
-	rx->proof.end_reading = false;
+	rx->nonce.end_reading = false;
 	shunt_loop_remove(&engine->loop, fd);
 	shunt_own_fds_close(engine, fd);
 	shunt_streams_unhold(stream);
@@ -109,11 +109,11 @@ static void unwatch(struct shunt_stream *stream)
 static void move(struct shunt_stream *stream, enum shunt_proof to, uint64_t at)
 {
 	struct shunt_group *group = &stream->engine->group;
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
 	shunt_lock_take(&group->lock);
-	atomic_store(&rx->proof.at, at);
-	atomic_store(&rx->proof.state, to);
+	atomic_store(&in->proof.at, at);
+	atomic_store(&in->proof.state, to);
 	if (to == SHUNT_PROVEN)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_PROOF, 0);
 	shunt_lock_leave(&group->lock);
@@ -134,9 +134,9 @@ static void tell_readers(struct shunt_stream *stream)
 static const char *is_out_of_turn(const struct shunt_link *link, struct shunt_stream *stream,
 				  uint64_t at)
 {
-	if (atomic_load(&stream->rx.proof.state) != SHUNT_UNPROVEN)
+	if (atomic_load(&stream->seat.in.proof.state) != SHUNT_UNPROVEN)
 		return "a second NONCE, or one for a connection that needs none";
-	if (!link->initiator && atomic_load(&stream->tx.proof.show) != SHUNT_SHOWN)
+	if (!link->initiator && atomic_load(&stream->seat.out.show) != SHUNT_SHOWN)
 		return "a NONCE before it has read the acceptor's";
 	return at < atomic_load(&stream->rx.head) || at >> 62 ?
 		       "a NONCE where bytes have been read" :
@@ -145,14 +145,12 @@ static const char *is_out_of_turn(const struct shunt_link *link, struct shunt_st
 
 static bool can_take_out(struct shunt_stream *stream)
 {
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
 	return !shunt_end_has(&stream->end,
 			      SHUNT_END_SHUT_READ | SHUNT_END_RESET | SHUNT_END_TCP_OVER) &&
-	       !shunt_intake_final(&rx->intake) &&
-	       !shunt_intake_copied(&rx->intake) &&
-	       shunt_stream_stays(stream) &&
-	       stream->parting != SHUNT_DISSOLVED;
+	       !shunt_intake_final(&in->intake) && !shunt_intake_copied(&in->intake) &&
+	       shunt_stream_stays(stream) && stream->parting != SHUNT_DISSOLVED;
 }
 
 void shunt_proof_place(struct shunt_link *link, struct shunt_stream *stream, uint64_t at)
@@ -210,7 +208,7 @@ static void cut_off(struct shunt_engine *engine, struct shunt_stream *stream, in
 	uint8_t part[SHUNT_NONCE_BYTES];
 
 	receive(engine, fd, part, bytes, 0);
-	stream->rx.proof.aside += bytes;
+	stream->rx.nonce.aside += bytes;
 	shunt_end_learn(&stream->end, SHUNT_LEARN_SUSPICION, 0);
 	disprove(stream);
 }
@@ -231,22 +229,23 @@ static void is_there(struct shunt_engine *engine, struct shunt_stream *stream, i
 	if (receive(engine, fd, bytes, sizeof(bytes), 0) != sizeof(bytes))
 		return;
 	acknowledge(engine, fd);
-	rx->proof.aside += sizeof(bytes);
+	rx->nonce.aside += sizeof(bytes);
 	move(stream, SHUNT_PROVEN, SHUNT_NEVER);
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
-	    !shunt_intake_final(&rx->intake))
+	    !shunt_intake_final(&stream->seat.in.intake))
 		say(stream, SHUNT_MSG_PROVEN);
 }
 
 void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	int copy = atomic_load(&rx->proof.fd), fd = copy >= 0 ? copy : stream->fd;
+	struct shunt_seat_in *in = &stream->seat.in;
+	int copy = atomic_load(&rx->nonce.fd), fd = copy >= 0 ? copy : stream->fd;
 	uint8_t bytes[SHUNT_NONCE_BYTES];
 	ssize_t got;
 
 	shunt_assert_held(&stream->rx.lock);
-	if (!shunt_proof_is_next(rx) || fd < 0)
+	if (!shunt_proof_is_next(stream) || fd < 0)
 		return;
 	got = receive(engine, fd, bytes, sizeof(bytes), MSG_PEEK);
 	if (got < 0 && (errno == EAGAIN || errno == EINTR))
@@ -262,11 +261,10 @@ void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 		disprove(stream);
 		return;
 	}
-	if (memcmp(bytes, rx->proof.nonce, (size_t)got)) {
+	if (memcmp(bytes, in->proof.nonce, (size_t)got)) {
 		/* A peer that knows of our close(), or of our failed queue pair, may send anything. */
-		if (!shunt_intake_final(&rx->intake) &&
-		    atomic_load(&stream->state) == SHUNT_LINKED)
-			shunt_link_distrust(stream->link,
+		if (!shunt_intake_final(&in->intake) && atomic_load(&stream->state) == SHUNT_LINKED)
+			shunt_link_distrust(stream->seat.link,
 					    "it claims a connection that is not its own");
 		disprove(stream);
 	} else if (got == sizeof(bytes)) {
@@ -279,7 +277,7 @@ void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->rx.lock);
-	if (atomic_load(&stream->rx.proof.state) == SHUNT_EXPECTED)
+	if (atomic_load(&stream->seat.in.proof.state) == SHUNT_EXPECTED)
 		shunt_proof_read(engine, stream);
 	shunt_tcp_backlog_proven(stream);
 	shunt_lock_leave(&stream->rx.lock);
@@ -292,9 +290,9 @@ void shunt_proof_leave(struct shunt_stream *stream)
 
 	shunt_assert_held(&stream->rx.lock);
 	shunt_assert_held(&stream->tx.lock);
-	if (atomic_load(&rx->proof.state) != SHUNT_EXPECTED)
+	if (atomic_load(&stream->seat.in.proof.state) != SHUNT_EXPECTED)
 		return;
-	if (!shunt_proof_is_next(rx) || atomic_load(&rx->proof.fd) < 0 ||
+	if (!shunt_proof_is_next(stream) || atomic_load(&rx->nonce.fd) < 0 ||
 	    shunt_end_has(&stream->end, SHUNT_END_RESET))
 		disprove(stream);	/* nobody will read what is before it, so nobody waits for it */
 }
@@ -305,16 +303,16 @@ bool shunt_proof_end_reading(struct shunt_stream *stream)
 
 	shunt_assert_held(&stream->rx.lock);
 	/* Else the kernel has been told before. */
-	rx->proof.end_reading = shunt_proof_is_next(rx) && atomic_load(&rx->proof.fd) >= 0 &&
+	rx->nonce.end_reading = shunt_proof_is_next(stream) && atomic_load(&rx->nonce.fd) >= 0 &&
 				(!shunt_end_has(&stream->end, SHUNT_END_SHUT_READ) ||
-				 rx->proof.end_reading);
-	return rx->proof.end_reading;
+				 rx->nonce.end_reading);
+	return rx->nonce.end_reading;
 }
 
 static bool is_watched(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
-	return atomic_load(&stream->rx.proof.fd) >= 0;
+	return atomic_load(&stream->rx.nonce.fd) >= 0;
 }
 
 void shunt_proof_end_waiting(struct shunt_engine *engine)
@@ -335,7 +333,7 @@ void shunt_proof_end_waiting(struct shunt_engine *engine)
 /* The one place where a sender's state changes, once it has one. tx.lock held. */
 static void turn(struct shunt_stream *stream, enum shunt_show to)
 {
-	atomic_store(&stream->tx.proof.show, to);
+	atomic_store(&stream->seat.out.show, to);
 	shunt_group_tell(stream->engine, stream,
 			 EPOLLOUT | SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
 }
@@ -343,10 +341,10 @@ static void turn(struct shunt_stream *stream, enum shunt_show to)
 /* The acceptor shows first: nothing of us is written for a peer that does not hold the connection. */
 static bool is_our_turn(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->tx.proof.show) == SHUNT_OWED &&
+	return atomic_load(&stream->seat.out.show) == SHUNT_OWED &&
 	       atomic_load(&stream->state) == SHUNT_LINKED && shunt_stream_is_agreed(stream) &&
 	       (atomic_load(&stream->role) == SHUNT_ACCEPTOR ||
-		atomic_load(&stream->rx.proof.state) == SHUNT_PROVEN);
+		atomic_load(&stream->seat.in.proof.state) == SHUNT_PROVEN);
 }
 
 static bool can_write(struct shunt_stream *stream)
@@ -354,38 +352,38 @@ static bool can_write(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	return !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
-	       !tx->backlog.bytes && !shunt_heading_halted(&tx->heading) &&
-	       !shunt_intake_final(&stream->rx.intake) &&
-	       !shunt_stream_is_released(stream) && stream->parting != SHUNT_DISSOLVED &&
-	       shunt_stream_stays(stream) &&
-	       atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED;
+	       !tx->backlog.bytes && !shunt_heading_halted(&stream->seat.out.heading) &&
+	       !shunt_intake_final(&stream->seat.in.intake) && !shunt_stream_is_released(stream) &&
+	       stream->parting != SHUNT_DISSOLVED && shunt_stream_stays(stream) &&
+	       atomic_load(&stream->seat.leaving.asked) == SHUNT_NOT_ASKED;
 }
 
 void shunt_proof_say(struct shunt_stream *stream)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_NONCE, .stream = stream->peer_id };
+	struct shunt_message message = { .type = SHUNT_MSG_NONCE, .stream = stream->seat.peer_id };
 	bool said;
 
 	shunt_assert_held(&stream->tx.lock);
 	if (!is_our_turn(stream))
 		return;
 	message.nonce.offset = stream->tx.offset;
-	said = can_write(stream) && !shunt_link_send(stream->link, &message, NULL, 0);
+	said = can_write(stream) && !shunt_link_send(stream->seat.link, &message, NULL, 0);
 	turn(stream, said ? SHUNT_PLACED : SHUNT_WITHDRAWN);
 }
 
 void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&tx->proof.show) == SHUNT_PLACED &&
+	if (atomic_load(&out->show) == SHUNT_PLACED &&
 	    atomic_load(&stream->state) == SHUNT_LINKED &&
 	    !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE)) {
-		tx->backlog.bytes = tx->proof.nonce;	/* takes no memory that could be refused */
+		tx->backlog.bytes = out->nonce;	/* takes no memory that could be refused */
 		tx->backlog.done = 0;
-		tx->backlog.size = sizeof(tx->proof.nonce);
-		tx->proof.tcp = tx->bytes.tcp;
+		tx->backlog.size = sizeof(out->nonce);
+		tx->nonce_at = tx->bytes.tcp;
 		if (shunt_tcp_backlog_write(engine, stream->fd, stream) == -EAGAIN)
 			shunt_tcp_backlog_await(engine, stream);
 		turn(stream, SHUNT_WRITTEN);
@@ -395,12 +393,12 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 
 void shunt_proof_shown(struct shunt_link *link, struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	bool wrong = false;
 
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
-		wrong = atomic_load(&tx->proof.show) != SHUNT_WRITTEN;
+		wrong = atomic_load(&out->show) != SHUNT_WRITTEN;
 		if (!wrong) {
 			turn(stream, SHUNT_SHOWN);
 			shunt_track_reconsider(stream->engine, stream);
@@ -413,13 +411,13 @@ void shunt_proof_shown(struct shunt_link *link, struct shunt_stream *stream)
 
 void shunt_proof_withdraw(struct shunt_stream *stream)
 {
-	uint8_t show = atomic_load(&stream->tx.proof.show);
+	uint8_t show = atomic_load(&stream->seat.out.show);
 
 	shunt_assert_held(&stream->tx.lock);
 	if (show != SHUNT_OWED && show != SHUNT_PLACED)
 		return;
 	turn(stream, SHUNT_WITHDRAWN);
-	if (show == SHUNT_PLACED && stream->link)
+	if (show == SHUNT_PLACED && stream->seat.link)
 		say(stream, SHUNT_MSG_NO_NONCE);
 }
 
@@ -428,11 +426,11 @@ void shunt_proof_withdraw(struct shunt_stream *stream)
 void shunt_proof_refused(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->rx.lock);
-	if (atomic_load(&stream->rx.proof.state) == SHUNT_EXPECTED)
+	if (atomic_load(&stream->seat.in.proof.state) == SHUNT_EXPECTED)
 		disprove(stream);
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->tx.proof.show) == SHUNT_OWED ||
-	    atomic_load(&stream->tx.proof.show) == SHUNT_PLACED)
+	if (atomic_load(&stream->seat.out.show) == SHUNT_OWED ||
+	    atomic_load(&stream->seat.out.show) == SHUNT_PLACED)
 		turn(stream, SHUNT_WITHDRAWN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_tcp_backlog_proven(stream);
@@ -450,7 +448,7 @@ static int find_waiting(struct shunt_stream *stream, void *arg)
 {
 	struct waiting *found = arg;
 
-	if (!is_our_turn(stream) && atomic_load(&stream->tx.fin_later.fd) != SHUNT_FIN_NO_FD)
+	if (!is_our_turn(stream) && atomic_load(&stream->seat.out.fin_later.fd) != SHUNT_FIN_NO_FD)
 		return 0;
 	stream->holds++;
 	found->streams[found->count++] = stream;

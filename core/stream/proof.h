@@ -68,8 +68,8 @@ void shunt_proof_run(struct shunt_task *task);
 /* How many of the bytes that the kernel has still to deliver (SIOCOUTQ) are the nonce. tx.lock held. */
 static inline int shunt_proof_unsent(const struct shunt_tx *tx, int unsent)
 {
-	int64_t rest = tx->proof.tcp != SHUNT_NEVER ?
-			       unsent - (int64_t)(tx->bytes.tcp - tx->proof.tcp) :
+	int64_t rest = tx->nonce_at != SHUNT_NEVER ?
+			       unsent - (int64_t)(tx->bytes.tcp - tx->nonce_at) :
 			       0;
 
 	return rest <= 0 ? 0 : rest < SHUNT_NONCE_BYTES ? (int)rest : SHUNT_NONCE_BYTES;
@@ -79,7 +79,7 @@ static inline int shunt_proof_unsent(const struct shunt_tx *tx, int unsent)
 static inline bool shunt_proof_holds(const struct shunt_stream *stream)
 {
 	struct shunt_stream *s = (struct shunt_stream *)stream;
-	uint8_t show = atomic_load_explicit(&s->tx.proof.show, memory_order_relaxed);
+	uint8_t show = atomic_load_explicit(&s->seat.out.show, memory_order_relaxed);
 
 	return __builtin_expect(show == SHUNT_PLACED, 0) && !shunt_stream_is_released(s);
 }
@@ -89,14 +89,14 @@ static inline bool shunt_proof_is_complete(const struct shunt_stream *stream)
 {
 	struct shunt_stream *s = (struct shunt_stream *)stream;
 
-	return atomic_load(&s->tx.proof.show) == SHUNT_SHOWN &&
-	       atomic_load(&s->rx.proof.state) == SHUNT_PROVEN;
+	return atomic_load(&s->seat.out.show) == SHUNT_SHOWN &&
+	       atomic_load(&s->seat.in.proof.state) == SHUNT_PROVEN;
 }
 
 /* Where the reader's present track ends, or a nonce begins; SHUNT_NEVER. A switch and a nonce are never ahead at once. */
-static inline uint64_t shunt_proof_end_of_track(const struct shunt_rx *rx)
+static inline uint64_t shunt_proof_end_of_track(const struct shunt_seat_in *in)
 {
-	struct shunt_rx *r = (struct shunt_rx *)rx;
+	struct shunt_seat_in *r = (struct shunt_seat_in *)in;
 	uint64_t end = atomic_load_explicit(&r->boundary, memory_order_relaxed);
 
 	if (__builtin_expect(end == SHUNT_NEVER, 1))
@@ -105,12 +105,13 @@ static inline uint64_t shunt_proof_end_of_track(const struct shunt_rx *rx)
 }
 
 /* The next thing in TCP is to be the nonce. */
-static inline bool shunt_proof_is_next(const struct shunt_rx *rx)
+static inline bool shunt_proof_is_next(const struct shunt_stream *stream)
 {
-	struct shunt_rx *r = (struct shunt_rx *)rx;
+	struct shunt_stream *r = (struct shunt_stream *)stream;
 
-	return __builtin_expect(atomic_load_explicit(&r->proof.at, memory_order_relaxed) ==
-				atomic_load_explicit(&r->head, memory_order_relaxed), 0);
+	return __builtin_expect(atomic_load_explicit(&r->seat.in.proof.at, memory_order_relaxed) ==
+					atomic_load_explicit(&r->rx.head, memory_order_relaxed),
+				0);
 }
 
 #endif

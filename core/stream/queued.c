@@ -26,10 +26,10 @@ static uint64_t ask_kernel(struct shunt_stream *stream, unsigned long request)
  * Given to the queue pair, and not known to have arrived. Completions are of the lane, so this is the most that it can
  * be of one stream. group.lock held.
  */
-static uint64_t under_way(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t consumed,
+static uint64_t under_way(struct shunt_lane *lane, struct shunt_seat_out *out, uint64_t consumed,
 			  uint64_t posted)
 {
-	uint64_t arrived = larger(consumed, atomic_load(&tx->upgrade_at));
+	uint64_t arrived = larger(consumed, atomic_load(&out->upgrade_at));
 	uint64_t lanes = shunt_window_inflight(&lane->window);
 
 	if (posted <= arrived || shunt_lane_arrived(lane))
@@ -40,23 +40,23 @@ static uint64_t under_way(struct shunt_lane *lane, struct shunt_tx *tx, uint64_t
 /* group.lock held: it keeps the link. */
 static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queued)
 {
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_lane *lane = stream->lane;
+	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_lane *lane = stream->seat.lane;
 	/* In this order: each is at least the one before it. */
-	uint64_t consumed = atomic_load(&tx->ring.consumed), posted = atomic_load(&tx->posted);
-	uint64_t staged = larger(atomic_load(&tx->staged), posted),
-		 read = larger(consumed, atomic_load(&tx->ring.from));
+	uint64_t consumed = atomic_load(&out->ring.consumed), posted = atomic_load(&out->posted);
+	uint64_t staged = larger(atomic_load(&out->staged), posted),
+		 read = larger(consumed, atomic_load(&out->ring.from));
 
 	queued->linked = true;
 	queued->staged = staged - posted;
-	queued->sendq = queued->staged + under_way(lane, tx, consumed, posted);
-	queued->ring_bytes = atomic_load(&tx->ring.bytes);
+	queued->sendq = queued->staged + under_way(lane, out, consumed, posted);
+	queued->ring_bytes = atomic_load(&out->ring.bytes);
 	queued->lane = lane->number;
 	queued->peer_pid = lane->link->peer_pid;
-	if (!shunt_heading_on_link(&tx->heading))
+	if (!shunt_heading_on_link(&out->heading))
 		return;
 	queued->ring_fill = posted > read ? posted - read : 0;
-	queued->credit = shunt_tx_room(tx, posted);
+	queued->credit = shunt_seat_room(out, posted);
 	queued->window = shunt_send_window(stream);
 }
 
@@ -67,14 +67,15 @@ static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queue
 static uint64_t without_ours(struct shunt_stream *stream, uint64_t unsent)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	uint64_t ours = 0;
 
-	if (!tx->backlog.bytes && atomic_load(&tx->proof.show) == SHUNT_SHOWN)
+	if (!tx->backlog.bytes && atomic_load(&out->show) == SHUNT_SHOWN)
 		return unsent;
 	if (!shunt_lock_try(&tx->lock))
 		return SHUNT_NEVER;
 	unsent -= (uint64_t)shunt_proof_unsent(tx, unsent > INT32_MAX ? INT32_MAX : (int)unsent);
-	if (tx->backlog.bytes && tx->backlog.bytes != tx->proof.nonce)
+	if (tx->backlog.bytes && tx->backlog.bytes != out->nonce)
 		ours = tx->backlog.size - tx->backlog.done;
 	shunt_lock_leave(&tx->lock);
 	return unsent + ours;
@@ -83,16 +84,16 @@ static uint64_t without_ours(struct shunt_stream *stream, uint64_t unsent)
 void shunt_queued_look(struct shunt_stream *stream, struct shunt_queued *queued)
 {
 	struct shunt_group *group = &stream->engine->group;
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	bool plain = atomic_load(&stream->state) == SHUNT_PLAIN;
 
 	*queued = (struct shunt_queued) { 0 };
 	shunt_lock_take(&group->lock);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->link))
+	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->seat.link))
 		look_at_link(stream, queued);
 	shunt_lock_leave(&group->lock);
-	if (!shunt_heading_on_link(&stream->tx.heading) ||
-	    shunt_heading_unpassed(&stream->tx.heading)) {
+	if (!shunt_heading_on_link(&stream->seat.out.heading) ||
+	    shunt_heading_unpassed(&stream->seat.out.heading)) {
 		uint64_t tcp = without_ours(stream, ask_kernel(stream, SIOCOUTQ));
 
 		queued->sendq = tcp == SHUNT_NEVER ? SHUNT_NEVER : queued->sendq + tcp;
@@ -101,23 +102,24 @@ void shunt_queued_look(struct shunt_stream *stream, struct shunt_queued *queued)
 		queued->recvq = ask_kernel(stream, SIOCINQ);
 	else
 		queued->recvq = shunt_peek_unread(
-			rx, !shunt_intake_on_link(&rx->intake) ||
-					    atomic_load(&rx->boundary) != SHUNT_NEVER ?
-				    shunt_repeat_without(stream, ask_kernel(stream, SIOCINQ)) :
-				    0);
+			stream, !shunt_intake_on_link(&in->intake) ||
+						atomic_load(&in->boundary) != SHUNT_NEVER ?
+					shunt_repeat_without(stream, ask_kernel(stream, SIOCINQ)) :
+					0);
 }
 
 int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	int tcp = 0;
 
 	shunt_lock_take(&tx->lock);
 	engine->sys->ioctl(fd, SIOCOUTQ, &tcp);
 	tcp -= shunt_proof_unsent(tx, tcp);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&tx->heading))
-		tcp += shunt_narrow_int(tx->offset - atomic_load(&tx->posted));
-	if (tx->backlog.bytes && tx->backlog.bytes != tx->proof.nonce)
+	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&out->heading))
+		tcp += shunt_narrow_int(tx->offset - atomic_load(&out->posted));
+	if (tx->backlog.bytes && tx->backlog.bytes != out->nonce)
 		tcp += shunt_narrow_int(tx->backlog.size - tx->backlog.done);
 	shunt_lock_leave(&tx->lock);
 	return tcp;

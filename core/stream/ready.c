@@ -11,26 +11,28 @@
 #include "core/stream/repeat.h"
 #include "core/stream/user_timeout.h"
 
-static bool link_readable(const struct shunt_rx *rx, uint64_t least)
+static bool link_readable(const struct shunt_stream *stream, uint64_t least)
 {
-	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
 
-	if (atomic_load_explicit(&rx->tail, memory_order_acquire) < head + least)
+	if (atomic_load_explicit(&stream->seat.in.tail, memory_order_acquire) < head + least)
 		return false;
 	/* SO_RCVLOWAT, and only the two tracks together have so much: the kernel would not say so. */
-	if (__builtin_expect(least > 1, 0) && atomic_load(&rx->boundary) != SHUNT_NEVER)
+	if (__builtin_expect(least > 1, 0) && atomic_load(&stream->seat.in.boundary) != SHUNT_NEVER)
 		return true;
-	return shunt_intake_on_link(&rx->intake) || atomic_load(&rx->boundary) == head;
+	return shunt_intake_on_link(&stream->seat.in.intake) ||
+	       atomic_load(&stream->seat.in.boundary) == head;
 }
 
 /* The link has brought the last byte, and the program has it. The link tells of a reset behind that while it lives. */
 static bool has_read_all(const struct shunt_stream *stream)
 {
 	const struct shunt_rx *rx = &stream->rx;
+	const struct shunt_seat_in *in = &stream->seat.in;
 	uint64_t fin = shunt_end_at(&stream->end);
 
 	return __builtin_expect(fin != SHUNT_NEVER, 0) && fin == atomic_load(&rx->head) &&
-	       fin == atomic_load(&rx->tail) && !shunt_intake_final(&rx->intake);
+	       fin == atomic_load(&in->tail) && !shunt_intake_final(&in->intake);
 }
 
 /*
@@ -40,16 +42,17 @@ static bool has_read_all(const struct shunt_stream *stream)
 static bool reads_tcp(const struct shunt_stream *stream)
 {
 	const struct shunt_rx *rx = &stream->rx;
-	bool turns = atomic_load(&rx->boundary) == atomic_load(&rx->head);
+	const struct shunt_seat_in *in = &stream->seat.in;
+	bool turns = atomic_load(&in->boundary) == atomic_load(&rx->head);
 
 	if (shunt_end_seems(&stream->end, SHUNT_END_RESET) &&
 	    shunt_end_has(&stream->end, SHUNT_END_TCP_OVER))
 		return false;
-	if (shunt_proof_is_next(rx) && atomic_load(&rx->proof.fd) >= 0)
+	if (shunt_proof_is_next(stream) && atomic_load(&rx->nonce.fd) >= 0)
 		return false;	/* the service thread waits for that */
 	if (has_read_all(stream))
 		return false;
-	return shunt_intake_on_link(&rx->intake) == turns;
+	return shunt_intake_on_link(&in->intake) == turns;
 }
 
 /* FIN comes on the link, perhaps ahead of bytes on TCP: the end is here once everything before it is. */
@@ -61,7 +64,7 @@ static bool ended(const struct shunt_stream *stream)
 
 	if (__builtin_expect(fin == SHUNT_NEVER, 1))
 		return false;
-	return fin == head || (atomic_load(&rx->tail) == fin && !reads_tcp(stream));
+	return fin == head || (atomic_load(&stream->seat.in.tail) == fin && !reads_tcp(stream));
 }
 
 /* So may a reset; while TCP is read, the kernel's own says when, if it knows already (shunt_loss_end). */
@@ -81,10 +84,9 @@ static size_t low_water(struct shunt_stream *stream)
 
 static uint32_t receive_ready(struct shunt_stream *stream)
 {
-	struct shunt_rx *rx = &stream->rx;
 	uint32_t ready = 0;
 
-	if (link_readable(rx, low_water(stream)))
+	if (link_readable(stream, low_water(stream)))
 		ready |= EPOLLIN | EPOLLRDNORM;
 	if (__builtin_expect(ended(stream) || was_reset(stream) ||
 				     shunt_end_seems(&stream->end, SHUNT_END_SHUT_READ),
@@ -97,12 +99,12 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 
 static bool has_room(struct shunt_stream *stream)
 {
-	const struct shunt_tx *tx = &stream->tx;
+	const struct shunt_seat_out *out = &stream->seat.out;
 
-	if (shunt_tx_turns(tx))
+	if (shunt_seat_turns(out))
 		return true;
-	if (shunt_tx_room(tx, atomic_load(&tx->staged)) >= tx->ring.bytes / 2 &&
-	    (__builtin_expect(!shunt_tx_rest(tx) && !tx->stage.kept_wr, 1) ||
+	if (shunt_seat_room(out, atomic_load(&out->staged)) >= out->ring.bytes / 2 &&
+	    (__builtin_expect(!shunt_seat_rest(out) && !out->stage.kept_wr, 1) ||
 	     shunt_send_buffer_roomy(stream)))
 		return true;
 	return shunt_overflow_has_room(stream);
@@ -115,19 +117,20 @@ static bool has_room(struct shunt_stream *stream)
  */
 static bool may_grow(const struct shunt_stream *stream)
 {
-	const struct shunt_tx *tx = &stream->tx;
+	const struct shunt_seat_out *out = &stream->seat.out;
 
-	if (atomic_load_explicit(&tx->ring.old_bytes, memory_order_relaxed) &&
-	    atomic_load_explicit(&tx->ring.consumed, memory_order_relaxed) < tx->ring.from)
+	if (atomic_load_explicit(&out->ring.old_bytes, memory_order_relaxed) &&
+	    atomic_load_explicit(&out->ring.consumed, memory_order_relaxed) < out->ring.from)
 		return false;
-	return !tx->ring.grow_asked && tx->ring.bytes < stream->engine->config.ring_max &&
-	       !atomic_load(&tx->ring.offer);
+	return !out->ring.grow_asked && out->ring.bytes < stream->engine->config.ring_max &&
+	       !atomic_load(&out->ring.offer);
 }
 
 /* Where the next send goes: a peer that has released the stream takes nothing from the link any more (tx.c). */
 static bool sends_tcp(const struct shunt_stream *stream)
 {
-	return !shunt_heading_on_link(&stream->tx.heading) || shunt_stream_looks_released(stream);
+	return !shunt_heading_on_link(&stream->seat.out.heading) ||
+	       shunt_stream_looks_released(stream);
 }
 
 /*
@@ -137,13 +140,14 @@ static bool sends_tcp(const struct shunt_stream *stream)
  */
 static bool link_writable(struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
-	if (__builtin_expect(atomic_load_explicit(&stream->lane->failed, memory_order_relaxed), 0))
+	if (__builtin_expect(atomic_load_explicit(&stream->seat.lane->failed, memory_order_relaxed),
+			     0))
 		return false;	/* where it goes on is told soon */
 	if (has_room(stream))
 		return true;
-	atomic_store(&tx->starved, true);
+	atomic_store(&out->starved, true);
 	if (has_room(stream) || may_grow(stream))
 		return true;
 	shunt_overflow_note(stream);
@@ -153,7 +157,7 @@ static bool link_writable(struct shunt_stream *stream)
 
 uint32_t shunt_ready_user(struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	uint32_t ready;
 
 	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
@@ -163,7 +167,7 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 		ready |= EPOLLOUT | EPOLLWRNORM;
 		if (ready & EPOLLRDHUP)
 			ready |= EPOLLHUP;
-	} else if (!sends_tcp(stream) && !shunt_heading_halted(&tx->heading) &&
+	} else if (!sends_tcp(stream) && !shunt_heading_halted(&out->heading) &&
 		   link_writable(stream)) {
 		ready |= EPOLLOUT | EPOLLWRNORM;
 	}
@@ -174,10 +178,10 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
  * TCP goes on behind the HANDBACK, which a closed window or missing tokens keep back: the kernel's room is not the
  * program's yet. In chain.c posted_handback() sees the mark, and the service thread tells.
  */
-static bool awaits_handback(struct shunt_tx *tx)
+static bool awaits_handback(struct shunt_seat_out *out)
 {
-	return __builtin_expect(shunt_heading_is(&tx->heading, SHUNT_HEADING_UNPOSTED), 0) &&
-	       shunt_heading_turn(&tx->heading, SHUNT_HEADING_IS_AWAITED) & SHUNT_HEADING_UNPOSTED;
+	return __builtin_expect(shunt_heading_is(&out->heading, SHUNT_HEADING_UNPOSTED), 0) &&
+	       shunt_heading_turn(&out->heading, SHUNT_HEADING_IS_AWAITED) & SHUNT_HEADING_UNPOSTED;
 }
 
 uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
@@ -193,13 +197,13 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 	 * the rest comes over TCP, and perhaps the end with it. Behind a repeat FIN tells of the end.
 	 */
 	else if ((shunt_end_at(&stream->end) != SHUNT_NEVER && !ended(stream)) ||
-		 (shunt_intake_on_link(&stream->rx.intake) &&
-		  !shunt_intake_repeats(&stream->rx.intake) &&
-		  atomic_load(&stream->rx.boundary) != SHUNT_NEVER))
+		 (shunt_intake_on_link(&stream->seat.in.intake) &&
+		  !shunt_intake_repeats(&stream->seat.in.intake) &&
+		  atomic_load(&stream->seat.in.boundary) != SHUNT_NEVER))
 		ask |= EPOLLRDHUP;
 	if (sends_tcp(stream) && !atomic_load(&stream->tx.backlog.bytes) &&
-	    !shunt_heading_halted(&stream->tx.heading) && !shunt_proof_holds(stream)) {
-		if (awaits_handback(&stream->tx))
+	    !shunt_heading_halted(&stream->seat.out.heading) && !shunt_proof_holds(stream)) {
+		if (awaits_handback(&stream->seat.out))
 			ask |= EPOLLERR;
 		else if (
 			!was_reset(
@@ -207,8 +211,8 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 			ask |= EPOLLOUT | EPOLLWRNORM;
 	}
 	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
-	else if (shunt_heading_unpassed(&stream->tx.heading) ||
-		 shunt_heading_halted(&stream->tx.heading))
+	else if (shunt_heading_unpassed(&stream->seat.out.heading) ||
+		 shunt_heading_halted(&stream->seat.out.heading))
 		ask |= EPOLLERR;
 	return ask;
 }
@@ -250,9 +254,10 @@ uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)
 bool shunt_ready_flushed(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
-	return !(atomic_load(&stream->queue.work) & ~SHUNT_WORK_DONE) && !tx->backlog.bytes &&
-	       (atomic_load(&tx->posted) >= atomic_load(&tx->staged) ||
+	return !(atomic_load(&stream->seat.work) & ~SHUNT_WORK_DONE) && !tx->backlog.bytes &&
+	       (atomic_load(&out->posted) >= atomic_load(&out->staged) ||
 		shunt_end_has(&stream->end, SHUNT_END_BROKEN) || shunt_stream_is_released(stream));
 }
 
@@ -262,11 +267,10 @@ bool shunt_ready_flushed(struct shunt_stream *stream)
  */
 bool shunt_ready_answered(struct shunt_stream *stream)
 {
-	uint8_t retiring = atomic_load(&stream->handing.retiring);
+	uint8_t retiring = atomic_load(&stream->seat.leaving.retiring);
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED ||
-	    shunt_intake_final(&stream->rx.intake) ||
-	    retiring == SHUNT_CANNOT_RETIRE)
+	    shunt_intake_final(&stream->seat.in.intake) || retiring == SHUNT_CANNOT_RETIRE)
 		return true;
 	return retiring == SHUNT_RETIRED && shunt_ready_flushed(stream);
 }

@@ -9,24 +9,25 @@
 
 static uint64_t *place(const struct shunt_stream *stream)
 {
-	return &stream->control->word[SHUNT_IMM_REPEAT];
+	return &stream->seat.control->word[SHUNT_IMM_REPEAT];
 }
 
 /* A child's copy of its parent's stream has no control line. */
 static bool is_due(const struct shunt_stream *stream)
 {
-	return shunt_intake_repeats(&stream->rx.intake) &&
+	return shunt_intake_repeats(&stream->seat.in.intake) &&
 	       atomic_load(&stream->state) == SHUNT_LINKED;
 }
 
 const char *shunt_repeat_heard(struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
-	uint64_t reads_to = shunt_intake_on_link(&rx->intake) ? atomic_load(&rx->head) :
-								atomic_load(&rx->boundary);
+	struct shunt_seat_in *in = &stream->seat.in;
+	uint64_t reads_to = shunt_intake_on_link(&in->intake) ? atomic_load(&rx->head) :
+								atomic_load(&in->boundary);
 
 	shunt_assert_held(&stream->engine->group.lock);
-	return at > reads_to || !shunt_intake_try(&rx->intake, SHUNT_INTAKE_REPEATS) ?
+	return at > reads_to || !shunt_intake_try(&in->intake, SHUNT_INTAKE_REPEATS) ?
 		       "a repeat of what has not been sent" :
 		       NULL;
 }
@@ -34,41 +35,42 @@ const char *shunt_repeat_heard(struct shunt_stream *stream, uint64_t at)
 bool shunt_repeat_overtook(struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
 	shunt_assert_held(&stream->engine->group.lock);
-	if (at >= atomic_load(&rx->head) || atomic_load(&rx->boundary) != SHUNT_NEVER ||
-	    shunt_intake_on_link(&rx->intake) ||
+	if (at >= atomic_load(&rx->head) || atomic_load(&in->boundary) != SHUNT_NEVER ||
+	    shunt_intake_on_link(&in->intake) ||
 	    __atomic_load_n(place(stream), __ATOMIC_ACQUIRE) != at)
 		return false;
-	shunt_intake_turn(&rx->intake, SHUNT_INTAKE_RETIRES);
+	shunt_intake_turn(&in->intake, SHUNT_INTAKE_RETIRES);
 	return true;
 }
 
 /* Where the reader passes, or has passed, to TCP behind the repeat. */
-static uint64_t turns_at(const struct shunt_rx *rx)
+static uint64_t turns_at(const struct shunt_stream *stream)
 {
-	uint64_t boundary = atomic_load(&rx->boundary), second = atomic_load(&rx->second);
+	uint64_t boundary = atomic_load(&stream->seat.in.boundary),
+		 second = atomic_load(&stream->seat.in.second);
 
-	if (shunt_intake_on_link(&rx->intake))
-		return boundary == SHUNT_NEVER ? atomic_load(&rx->tail) : boundary;
-	return boundary == SHUNT_NEVER ? atomic_load(&rx->head) : second;
+	if (shunt_intake_on_link(&stream->seat.in.intake))
+		return boundary == SHUNT_NEVER ? atomic_load(&stream->seat.in.tail) : boundary;
+	return boundary == SHUNT_NEVER ? atomic_load(&stream->rx.head) : second;
 }
 
 /* The reader is still to pass the UPGRADE before which it reads TCP: there is nothing to drop yet. */
-static bool is_ahead(const struct shunt_rx *rx)
+static bool is_ahead(const struct shunt_seat_in *in)
 {
-	return !shunt_intake_on_link(&rx->intake) && atomic_load(&rx->boundary) != SHUNT_NEVER;
+	return !shunt_intake_on_link(&in->intake) && atomic_load(&in->boundary) != SHUNT_NEVER;
 }
 
 uint64_t shunt_repeat_bytes(const struct shunt_stream *stream)
 {
-	const struct shunt_rx *rx = &stream->rx;
 	uint64_t from, to;
 
 	if (!is_due(stream))
 		return 0;
 	from = __atomic_load_n(place(stream), __ATOMIC_RELAXED);
-	to = turns_at(rx);
+	to = turns_at(stream);
 	return to == SHUNT_NEVER || from >= to ? 0 : to - from;
 }
 
@@ -79,7 +81,7 @@ uint64_t shunt_repeat_without(const struct shunt_stream *stream, uint64_t tcp)
 	uint64_t repeated = shunt_repeat_bytes(stream), head = atomic_load(&rx->head);
 	uint64_t from, before = 0;
 
-	if (repeated && is_ahead(rx)) {
+	if (repeated && is_ahead(&stream->seat.in)) {
 		from = __atomic_load_n(place(stream), __ATOMIC_RELAXED);
 		before = from > head ? from - head : 0;	/* without rx.lock: the reader may have come to it */
 	}
@@ -120,11 +122,11 @@ bool shunt_repeat_drop(struct shunt_stream *stream, int fd, bool patient)
 	uint64_t head = atomic_load(&rx->head), from, got, until = 0;
 
 	shunt_assert_held(&stream->rx.lock);
-	if (is_ahead(rx))
+	if (is_ahead(&stream->seat.in))
 		return true;
 	while ((from = __atomic_load_n(place(stream), __ATOMIC_RELAXED)) < head) {
 		got = drop_some(stream, fd, head - from);
-		rx->proof.aside += got;
+		rx->nonce.aside += got;
 		__atomic_store_n(place(stream), from + got, __ATOMIC_RELAXED);
 		if (got || !until) {
 			until = shunt_now(engine) + ARRIVING;
@@ -157,27 +159,28 @@ void shunt_repeat_await(struct shunt_stream *stream, int fd)
 bool shunt_repeat_catch_up(struct shunt_stream *stream, int fd)
 {
 	shunt_assert_held(&stream->rx.lock);
-	if (is_ahead(&stream->rx))
+	if (is_ahead(&stream->seat.in))
 		return true;
 	if (!shunt_repeat_drop(stream, fd, false))
 		return false;
-	shunt_intake_turn(&stream->rx.intake, SHUNT_INTAKE_CATCHES_UP);
+	shunt_intake_turn(&stream->seat.in.intake, SHUNT_INTAKE_CATCHES_UP);
 	return true;
 }
 
 bool shunt_repeat_hides(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	int there = 0;
 
-	if (!is_due(stream) || is_ahead(rx) || shunt_intake_on_link(&rx->intake))
+	if (!is_due(stream) || is_ahead(in) || shunt_intake_on_link(&in->intake))
 		return false;
 	if (!shunt_lock_try(&rx->lock))
 		return true;	/* a reader is at it */
 	if (is_due(stream) && stream->fd >= 0)
 		shunt_repeat_catch_up(stream, stream->fd);
 	shunt_lock_leave(&rx->lock);
-	return shunt_intake_repeats(&rx->intake) ||
+	return shunt_intake_repeats(&in->intake) ||
 	       (!stream->engine->sys->ioctl(stream->fd, FIONREAD, &there) && !there);
 }
 
@@ -202,11 +205,12 @@ static bool comes(struct shunt_engine *engine, int fd, uint64_t wanted, bool tru
 bool shunt_repeat_covers(struct shunt_stream *stream, int fd, bool declined)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	uint64_t end = shunt_end_at(&stream->end), head = atomic_load(&rx->head);
 
 	shunt_assert_held(&stream->rx.lock);
 	if (end == SHUNT_NEVER)
-		end = atomic_load(&rx->tail);
-	return shunt_intake_repeats(&rx->intake) && shunt_repeat_drop(stream, fd, true) &&
+		end = atomic_load(&in->tail);
+	return shunt_intake_repeats(&in->intake) && shunt_repeat_drop(stream, fd, true) &&
 	       (end <= head || comes(stream->engine, fd, end - head, !declined));
 }

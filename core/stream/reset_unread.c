@@ -8,12 +8,12 @@
 
 void shunt_reset_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
 	if (shunt_end_has(&stream->end, SHUNT_END_RESET) ||
-	    (atomic_load(&tx->exposed) <= upto && atomic_load(&tx->staged) <= upto))
+	    (atomic_load(&out->exposed) <= upto && atomic_load(&out->staged) <= upto))
 		return;
-	atomic_store(&tx->left_at, upto);
+	atomic_store(&out->left_at, upto);
 	if (engine->service)
 		shunt_loop_post(&engine->loop, &engine->service->tasks.unread);
 }
@@ -22,10 +22,11 @@ void shunt_reset_unread_heard(struct shunt_engine *engine, struct shunt_stream *
 static bool is_unread(const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
+	const struct shunt_seat_out *out = &stream->seat.out;
 
-	return shunt_heading_on_link(&tx->heading) &&
+	return shunt_heading_on_link(&out->heading) &&
 	       !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
-	       tx->offset > atomic_load(&tx->left_at);
+	       tx->offset > atomic_load(&out->left_at);
 }
 
 void shunt_reset_unread_answer(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
@@ -44,7 +45,8 @@ void shunt_reset_unread_answer(struct shunt_engine *engine, int fd, struct shunt
 static bool is_left(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
-	return atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->tx.left_at) != SHUNT_NEVER;
+	return atomic_load(&stream->state) == SHUNT_LINKED &&
+	       atomic_load(&stream->seat.out.left_at) != SHUNT_NEVER;
 }
 
 static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -52,7 +54,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && is_unread(stream))
 		shunt_tx_leave_link(engine, stream->fd, stream);
-	atomic_store(&stream->tx.left_at, SHUNT_NEVER);
+	atomic_store(&stream->seat.out.left_at, SHUNT_NEVER);
 	shunt_lock_leave(&stream->tx.lock);
 }
 

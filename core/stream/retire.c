@@ -41,35 +41,36 @@
 static uint64_t resume_from(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
 	shunt_assert_held(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
-	if (!shunt_intake_on_link(&rx->intake) && atomic_load(&rx->boundary) != SHUNT_NEVER)
-		return atomic_load(&rx->boundary);
+	if (!shunt_intake_on_link(&in->intake) && atomic_load(&in->boundary) != SHUNT_NEVER)
+		return atomic_load(&in->boundary);
 	return atomic_load(&rx->head);
 }
 
 /* Both locks held: the rest comes over TCP. Later bytes of the link are copies. */
-static void stop_reading(struct shunt_engine *engine, struct shunt_rx *rx)
+static void stop_reading(struct shunt_engine *engine, struct shunt_seat_in *in)
 {
 	shunt_lock_take(&engine->group.lock);
-	shunt_intake_turn(&rx->intake, SHUNT_INTAKE_RETIRES);
-	atomic_store(&rx->boundary, SHUNT_NEVER);
-	atomic_store(&rx->second, SHUNT_NEVER);
-	atomic_store(&rx->next_from, SHUNT_NEVER);
+	shunt_intake_turn(&in->intake, SHUNT_INTAKE_RETIRES);
+	atomic_store(&in->boundary, SHUNT_NEVER);
+	atomic_store(&in->second, SHUNT_NEVER);
+	atomic_store(&in->next_from, SHUNT_NEVER);
 	shunt_lock_leave(&engine->group.lock);
 }
 
 static void stop_sending(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
 	shunt_assert_held(&stream->tx.lock);
-	atomic_store(&tx->want_link, false);
-	tx->quick = false;
-	tx->flip_at = SHUNT_NEVER;
+	atomic_store(&out->want_link, false);
+	out->quick = false;
+	out->flip_at = SHUNT_NEVER;
 	shunt_proof_withdraw(stream);
-	if (!shunt_heading_on_link(&tx->heading))
+	if (!shunt_heading_on_link(&out->heading))
 		return;
 	shunt_left_note(engine, stream, SHUNT_LEFT_RETIRED);
 	if (!shunt_overflow_must_be_heard(stream))
@@ -82,11 +83,11 @@ static void stop_sending(struct shunt_engine *engine, struct shunt_stream *strea
  */
 static void stop_sending_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&tx->heading) &&
-	    !shunt_heading_halted(&tx->heading))
+	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&out->heading) &&
+	    !shunt_heading_halted(&out->heading))
 		shunt_track_announce(engine, stream, SHUNT_TCP);
 }
 
@@ -97,10 +98,10 @@ void shunt_retire_ask_again(struct shunt_stream *stream)
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
-	    atomic_load(&stream->handing.retiring) == SHUNT_TAKEN) {
-		message.stream = stream->peer_id;
+	    atomic_load(&stream->seat.leaving.retiring) == SHUNT_TAKEN) {
+		message.stream = stream->seat.peer_id;
 		message.take = shunt_takeover_stand(stream);
-		shunt_link_send(stream->link, &message, NULL, 0);
+		shunt_link_send(stream->seat.link, &message, NULL, 0);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
@@ -114,18 +115,18 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
-	    atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED &&
+	    atomic_load(&stream->seat.in.proof.state) != SHUNT_EXPECTED &&
 	    !shunt_fork_rest_holds(stream) &&
-	    atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
-	    !shunt_intake_final(&stream->rx.intake)) {
-		atomic_store(&stream->handing.retiring, SHUNT_RETIRING);
-		shunt_patience_begin(stream->link);
+	    atomic_load(&stream->seat.leaving.retiring) == SHUNT_STAYING &&
+	    !shunt_intake_final(&stream->seat.in.intake)) {
+		atomic_store(&stream->seat.leaving.retiring, SHUNT_RETIRING);
+		shunt_patience_begin(stream->seat.link);
 		shunt_streams_because(engine, stream, reason);
-		message.stream = stream->peer_id;
+		message.stream = stream->seat.peer_id;
 		stop_sending(engine, stream);
 		message.retire.offset = resume_from(engine, stream);
-		message.retire.announced = stream->tx.announced;
-		shunt_link_send(stream->link, &message, NULL, 0);
+		message.retire.announced = stream->seat.out.announced;
+		shunt_link_send(stream->seat.link, &message, NULL, 0);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
@@ -133,13 +134,14 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 }
 
 /* Behind an UPGRADE that has not been passed `tail` may be its offset, and the ring has nothing. */
-static bool is_unread_here(const struct shunt_rx *rx)
+static bool is_unread_here(const struct shunt_stream *stream)
 {
-	uint64_t from = shunt_intake_on_link(&rx->intake) ? atomic_load(&rx->head) :
-							    atomic_load(&rx->boundary);
+	uint64_t from = shunt_intake_on_link(&stream->seat.in.intake) ?
+				atomic_load(&stream->rx.head) :
+				atomic_load(&stream->seat.in.boundary);
 
-	return !shunt_intake_copied(&rx->intake) && from != SHUNT_NEVER &&
-	       atomic_load(&rx->tail) > from;
+	return !shunt_intake_copied(&stream->seat.in.intake) && from != SHUNT_NEVER &&
+	       atomic_load(&stream->seat.in.tail) > from;
 }
 
 /*
@@ -149,15 +151,15 @@ static bool is_unread_here(const struct shunt_rx *rx)
 static bool is_kept_back(struct shunt_stream *stream)
 {
 	return atomic_load(&stream->state) == SHUNT_LINKED &&
-	       (is_unread_here(&stream->rx) || stream->tx.backlog.bytes ||
-		atomic_load(&stream->rx.proof.state) == SHUNT_EXPECTED);
+	       (is_unread_here(stream) || stream->tx.backlog.bytes ||
+		atomic_load(&stream->seat.in.proof.state) == SHUNT_EXPECTED);
 }
 
 /* Both locks held. */
 static void become_plain(struct shunt_stream *stream)
 {
 	atomic_store(&stream->state, SHUNT_PLAIN);
-	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_RETIRES);
+	shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_RETIRES);
 	shunt_fork_slots_settle(stream);
 }
 
@@ -169,23 +171,23 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED) {
 		done = true;
-	} else if (shunt_intake_final(&stream->rx.intake)) {
+	} else if (shunt_intake_final(&stream->seat.in.intake)) {
 		done = true;
-		if (!is_kept_back(stream) && !shunt_heading_halted(&stream->tx.heading)) {
+		if (!is_kept_back(stream) && !shunt_heading_halted(&stream->seat.out.heading)) {
 			become_plain(stream);
 			shunt_streams_leave_dead(engine, stream);
 		}
-	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED &&
+	} else if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRED &&
 		   shunt_stream_knows_more(stream)) {
-		atomic_store(&stream->handing.retiring, SHUNT_CANNOT_RETIRE);
-	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED &&
+		atomic_store(&stream->seat.leaving.retiring, SHUNT_CANNOT_RETIRE);
+	} else if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRED &&
 		   shunt_ready_flushed(stream)) {
 		become_plain(stream);
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_RELEASE);
+		shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_RELEASE);
 		shunt_service_paces(engine);
 		done = true;
-	} else if (atomic_load(&stream->handing.retiring) == SHUNT_RETIRED) {
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_DONE); /* tells when all is posted */
+	} else if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRED) {
+		shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_DONE); /* tells when all is posted */
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	if (done)
@@ -198,7 +200,7 @@ void shunt_retire_failed(struct shunt_engine *engine, struct shunt_stream *strea
 {
 	shunt_lock_take(&stream->rx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
-	    shunt_intake_final(&stream->rx.intake) && is_unread_here(&stream->rx))
+	    shunt_intake_final(&stream->seat.in.intake) && is_unread_here(stream))
 		shunt_streams_reset_tcp(engine, stream->fd);
 	shunt_lock_leave(&stream->rx.lock);
 }
@@ -213,31 +215,31 @@ static bool is_read_to_end(struct shunt_stream *stream)
 
 bool shunt_retire_alone(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_handing *handing = &stream->handing;
+	struct shunt_leaving *leaving = &stream->seat.leaving;
 	bool final, covered;
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	final = shunt_intake_final(&stream->rx.intake);
+	final = shunt_intake_final(&stream->seat.in.intake);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
-	    (final || atomic_load(&handing->retiring) == SHUNT_CANNOT_RETIRE)) {
+	    (final || atomic_load(&leaving->retiring) == SHUNT_CANNOT_RETIRE)) {
 		covered = shunt_repeat_covers(stream, stream->fd, !final);
 		if (covered)
-			stop_reading(engine, &stream->rx);
+			stop_reading(engine, &stream->seat.in);
 		/* A peer that goes on may have sent more by the link. */
 		if ((final || covered || is_read_to_end(stream)) && !is_kept_back(stream))
-			atomic_store(&handing->retiring, SHUNT_RETIRED);
+			atomic_store(&leaving->retiring, SHUNT_RETIRED);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
-	return atomic_load(&handing->retiring) == SHUNT_RETIRED &&
+	return atomic_load(&leaving->retiring) == SHUNT_RETIRED &&
 	       shunt_retire_complete(engine, stream);
 }
 
 void shunt_retire_tell_relative(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (atomic_load(&stream->handing.fd) >= 0 &&
-	    atomic_load(&stream->handing.retiring) != SHUNT_RETIRED &&
+	    atomic_load(&stream->seat.leaving.retiring) != SHUNT_RETIRED &&
 	    !shunt_retire_alone(engine, stream))
 		shunt_retire_failed(engine, stream);
 	shunt_handover_answer(engine, stream);
@@ -246,15 +248,15 @@ void shunt_retire_tell_relative(struct shunt_engine *engine, struct shunt_stream
 /* The peer takes the bytes behind the last one on the link from TCP. Both locks held. */
 static void stop_sending_taken(struct shunt_stream *stream)
 {
-	stream->tx.quick = false;
-	atomic_store(&stream->tx.want_link, false);
-	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_LEAVES);
+	stream->seat.out.quick = false;
+	atomic_store(&stream->seat.out.want_link, false);
+	shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_LEAVES);
 }
 
 /* A relative has taken the stream, as far as we know. Any lock. */
 static bool is_taken(const struct shunt_stream *stream)
 {
-	uint8_t retiring = atomic_load(&stream->handing.retiring);
+	uint8_t retiring = atomic_load(&stream->seat.leaving.retiring);
 
 	return retiring == SHUNT_TAKEN ||
 	       (retiring == SHUNT_RESTING && shunt_fork_rest_is_taken(stream));
@@ -264,24 +266,24 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 {
 	bool taken = is_taken(stream);
 
-	if (!taken && atomic_load(&stream->handing.retiring) != SHUNT_RETIRING) {
-		shunt_link_distrust(stream->link, "a RETIRED without a RETIRE");
+	if (!taken && atomic_load(&stream->seat.leaving.retiring) != SHUNT_RETIRING) {
+		shunt_link_distrust(stream->seat.link, "a RETIRED without a RETIRE");
 		return;
 	}
 	if (!taken)
-		shunt_patience_end(stream->link);
+		shunt_patience_end(stream->seat.link);
 	shunt_group_poll_fully(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	if (done && !taken && shunt_intake_repeats(&stream->rx.intake))
+	if (done && !taken && shunt_intake_repeats(&stream->seat.in.intake))
 		done = shunt_repeat_drop(stream, stream->fd, true);
 	if (done)
-		stop_reading(engine, &stream->rx);
+		stop_reading(engine, &stream->seat.in);
 	if (taken && done)
 		stop_sending_taken(stream);
 	else if (taken)
 		shunt_fork_rest_revoke(stream);
-	atomic_store(&stream->handing.retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
+	atomic_store(&stream->seat.leaving.retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
 	if (!taken)
 		stop_sending_heard(engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
@@ -302,13 +304,13 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason,
 			       uint64_t deadline)
 {
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
 	for (;;) {
 		shunt_retire_begin(engine, stream, reason);
-		if (atomic_load(&rx->proof.state) != SHUNT_EXPECTED)
+		if (atomic_load(&in->proof.state) != SHUNT_EXPECTED)
 			return true;
-		if (!shunt_proof_is_next(rx) || shunt_now(engine) >= deadline)
+		if (!shunt_proof_is_next(stream) || shunt_now(engine) >= deadline)
 			return false;
 		shunt_thread_endure();
 		shunt_wait_stream(engine, stream, SHUNT_READY_ARRIVED, deadline);
@@ -337,14 +339,15 @@ void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted)
 static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	bool unread = false;
 
 	shunt_lock_take(&tx->lock);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&tx->heading) &&
-	    atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED &&
+	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&out->heading) &&
+	    atomic_load(&stream->seat.leaving.asked) == SHUNT_NOT_ASKED &&
 	    !shunt_stream_is_released(stream)) {
 		shunt_credit_look(engine, stream);
-		unread = atomic_load(&tx->ring.consumed) < atomic_load(&tx->posted);
+		unread = atomic_load(&out->ring.consumed) < atomic_load(&out->posted);
 	}
 	shunt_lock_leave(&tx->lock);
 	return unread;
@@ -372,8 +375,8 @@ static uint64_t answer_until(struct shunt_engine *engine, struct shunt_stream *s
 	uint64_t until = shunt_now(engine);
 
 	shunt_lock_take(&engine->group.lock);
-	if (stream->link)
-		until = shunt_patience_until(stream->link);
+	if (stream->seat.link)
+		until = shunt_patience_until(stream->seat.link);
 	shunt_lock_leave(&engine->group.lock);
 	return until;
 }
@@ -386,7 +389,7 @@ static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum sh
 	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
 		return -EBUSY;
 	while (!shunt_retire_complete(engine, stream)) {
-		if (atomic_load(&stream->handing.retiring) == SHUNT_CANNOT_RETIRE)
+		if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_CANNOT_RETIRE)
 			return -EBUSY;
 		if (shunt_now(engine) >= deadline)
 			return -ETIMEDOUT;
@@ -429,7 +432,7 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 	uint64_t begun = linked ? shunt_slow_begin(engine) : 0;
 	int result = retire(engine, fd, stream, reason);
 
-	if (result == -EBUSY && reason == SHUNT_REASON_PASSED && is_unread_here(&stream->rx))
+	if (result == -EBUSY && reason == SHUNT_REASON_PASSED && is_unread_here(stream))
 		shunt_streams_reset_tcp(engine, fd);	/* its new owner must not take the kernel's end for the stream's */
 	else if (result == -EBUSY && reason == SHUNT_REASON_INHERITED)
 		shunt_retire_failed(engine, stream);
@@ -448,7 +451,7 @@ static int retire_later(struct shunt_engine *engine, struct shunt_stream *stream
 	if (shunt_retire_complete(engine, stream))
 		kept_back = is_kept_back(stream);
 	else
-		kept_back = atomic_load(&stream->handing.retiring) == SHUNT_CANNOT_RETIRE;
+		kept_back = atomic_load(&stream->seat.leaving.retiring) == SHUNT_CANNOT_RETIRE;
 	if (shunt_stream_is_plain(stream))
 		return 0;
 	return kept_back && shunt_retire_alone(engine, stream) ? 0 : -EAGAIN;
@@ -471,7 +474,7 @@ int shunt_stream_retire_output(struct shunt_engine *engine, int fd, struct shunt
 	bool strange;
 
 	shunt_lock_take(&engine->group.lock);	/* under it the stream keeps its link */
-	strange = stream->link && shunt_patience_strange(stream->link);
+	strange = stream->seat.link && shunt_patience_strange(stream->seat.link);
 	shunt_lock_leave(&engine->group.lock);
 	if (!strange || !shunt_stream_is_nonblocking(stream))
 		return shunt_stream_retire(engine, fd, stream, reason);
@@ -512,33 +515,34 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 		     const struct shunt_message *answer)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	int result = 0;
 	bool back;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (offset < atomic_load(&tx->upgrade_at))
-		offset = atomic_load(&tx->upgrade_at);
-	back = shunt_heading_on_link(&tx->heading) ||
-	       (shunt_heading_unpassed(&tx->heading) && offset < atomic_load(&tx->handback_at));
-	atomic_store(&tx->want_link, false);
-	tx->quick = false;
-	tx->flip_at = SHUNT_NEVER;
+	if (offset < atomic_load(&out->upgrade_at))
+		offset = atomic_load(&out->upgrade_at);
+	back = shunt_heading_on_link(&out->heading) ||
+	       (shunt_heading_unpassed(&out->heading) && offset < atomic_load(&out->handback_at));
+	atomic_store(&out->want_link, false);
+	out->quick = false;
+	out->flip_at = SHUNT_NEVER;
 	shunt_proof_withdraw(stream);
-	if (back && !shunt_heading_on_link(&tx->heading) &&
-	    (tx->offset > atomic_load(&tx->handback_at) ||
-	     shunt_heading_is(&tx->heading, SHUNT_HEADING_KERNELS)))
+	if (back && !shunt_heading_on_link(&out->heading) &&
+	    (tx->offset > atomic_load(&out->handback_at) ||
+	     shunt_heading_is(&out->heading, SHUNT_HEADING_KERNELS)))
 		return -ENODATA;	/* TCP has gone on behind unread bytes of the link */
 	if (back) {
-		shunt_lock_take(&stream->lane->lock);
+		shunt_lock_take(&stream->seat.lane->lock);
 		result = shunt_again_take_back(engine, stream, offset, answer);
-		shunt_lock_leave(&stream->lane->lock);
-		shunt_lane_kick(stream->lane);
+		shunt_lock_leave(&stream->seat.lane->lock);
+		shunt_lane_kick(stream->seat.lane);
 	} else {
-		result = shunt_link_send_now(stream->link, answer);
+		result = shunt_link_send_now(stream->seat.link, answer);
 	}
 	if (!is_unanswered(result))
-		shunt_heading_turn(&tx->heading, SHUNT_HEADING_IS_POSTED);	/* the peer asked, so it knows */
-	if (!result && shunt_tx_fin_is_due(tx))
+		shunt_heading_turn(&out->heading, SHUNT_HEADING_IS_POSTED);	/* the peer asked, so it knows */
+	if (!result && shunt_seat_fin_is_due(out))
 		shunt_deferred_fin_resume(stream);
 	else if (tx->backlog.bytes && stream->fd >= 0 &&
 		 shunt_tcp_backlog_write(engine, stream->fd, stream) == -EAGAIN)
@@ -549,7 +553,7 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 /* The queue pair has died meanwhile, or the link: RESUME says which end has what, or the peer is gone. */
 static bool is_moot(const struct shunt_stream *stream)
 {
-	struct shunt_link *link = stream->link;
+	struct shunt_link *link = stream->seat.link;
 
 	return !link || atomic_load(&link->state) != SHUNT_LINK_UP;
 }
@@ -560,36 +564,37 @@ static bool is_moot(const struct shunt_stream *stream)
  */
 static bool may_answer(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->rx.announced) >= stream->handing.announced ||
-	       shunt_intake_copied(&stream->rx.intake) || is_moot(stream);
+	return atomic_load(&stream->seat.in.announced) >= stream->seat.leaving.announced ||
+	       shunt_intake_copied(&stream->seat.in.intake) || is_moot(stream);
 }
 
 /* False: the channel is full for now. */
 static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
+	struct shunt_message message = { .type = SHUNT_MSG_RETIRED,
+					 .stream = stream->seat.peer_id };
 	int result = -EPIPE;
 
 	if (is_moot(stream)) {
-		atomic_store(&stream->handing.asked, SHUNT_DECLINED);
+		atomic_store(&stream->seat.leaving.asked, SHUNT_DECLINED);
 		return true;
 	}
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	/* The peer had not heard of a relative of ours before it asked, and does not listen to one any more. */
-	if (atomic_load(&stream->handing.retiring) == SHUNT_RESTING ||
-	    atomic_load(&stream->handing.retiring) == SHUNT_TAKEN)
+	if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_RESTING ||
+	    atomic_load(&stream->seat.leaving.retiring) == SHUNT_TAKEN)
 		shunt_fork_rest_revoke(stream);
-	result = give_back(engine, stream, stream->handing.offset, &message);
+	result = give_back(engine, stream, stream->seat.leaving.offset, &message);
 	message.reason = result != 0;
 	if (result != -EAGAIN)
-		atomic_store(&stream->handing.asked, result ? SHUNT_DECLINED : SHUNT_GIVEN);
+		atomic_store(&stream->seat.leaving.asked, result ? SHUNT_DECLINED : SHUNT_GIVEN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (result == -EPROTO)
-		shunt_link_distrust(stream->link, shunt_again_wrong);
+		shunt_link_distrust(stream->seat.link, shunt_again_wrong);
 	else if (result && !is_unanswered(result))
-		shunt_link_send(stream->link, &message, NULL, 0);
+		shunt_link_send(stream->seat.link, &message, NULL, 0);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	return result != -EAGAIN;
 }
@@ -597,15 +602,15 @@ static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 /* False: the peer has asked before. */
 static bool note_asked(struct shunt_stream *stream, uint64_t offset, uint64_t announced)
 {
-	struct shunt_handing *handing = &stream->handing;
+	struct shunt_leaving *leaving = &stream->seat.leaving;
 	uint8_t asked;
 
 	shunt_lock_take(&stream->tx.lock);
-	asked = atomic_load(&handing->asked);
+	asked = atomic_load(&leaving->asked);
 	if (asked == SHUNT_NOT_ASKED || asked == SHUNT_REPEATED) {
-		handing->offset = asked == SHUNT_REPEATED ? SHUNT_NEVER : offset;
-		handing->announced = announced;
-		atomic_store(&handing->asked, SHUNT_ASKED);
+		leaving->offset = asked == SHUNT_REPEATED ? SHUNT_NEVER : offset;
+		leaving->announced = announced;
+		atomic_store(&leaving->asked, SHUNT_ASKED);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	return asked == SHUNT_NOT_ASKED || asked == SHUNT_REPEATED;
@@ -617,7 +622,7 @@ void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream
 	struct shunt_service *service = engine->service;
 
 	if (!note_asked(stream, offset, announced)) {
-		shunt_link_distrust(stream->link, "a second request to hand back");
+		shunt_link_distrust(stream->seat.link, "a second request to hand back");
 		return;
 	}
 	shunt_group_poll_fully(engine);
@@ -635,20 +640,20 @@ void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream
 static bool stands(struct shunt_engine *engine, struct shunt_stream *stream,
 		   const struct shunt_stand *stand)
 {
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	bool on_link = stand->sent != SHUNT_NEVER, as_told;
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || is_moot(stream) ||
 	    shunt_fork_rest_holds(stream) ||
-	    atomic_load(&stream->handing.retiring) != SHUNT_STAYING ||
-	    atomic_load(&stream->handing.asked) != SHUNT_NOT_ASKED ||
-	    atomic_load(&rx->proof.state) != SHUNT_PROVEN)
+	    atomic_load(&stream->seat.leaving.retiring) != SHUNT_STAYING ||
+	    atomic_load(&stream->seat.leaving.asked) != SHUNT_NOT_ASKED ||
+	    atomic_load(&in->proof.state) != SHUNT_PROVEN)
 		return false;
 	shunt_lock_take(&engine->group.lock);
-	as_told = atomic_load(&rx->announced) == stand->announced &&
-		  shunt_intake_open(&rx->intake) == on_link &&
-		  (!on_link || (atomic_load(&rx->tail) == stand->sent &&
-				atomic_load(&rx->second) == SHUNT_NEVER));
+	as_told = atomic_load(&in->announced) == stand->announced &&
+		  shunt_intake_open(&in->intake) == on_link &&
+		  (!on_link || (atomic_load(&in->tail) == stand->sent &&
+				atomic_load(&in->second) == SHUNT_NEVER));
 	shunt_lock_leave(&engine->group.lock);
 	return as_told;
 }
@@ -658,11 +663,11 @@ static void close_direction(struct shunt_engine *engine, struct shunt_stream *st
 {
 	shunt_assert_held(&stream->rx.lock);
 	shunt_lock_take(&engine->group.lock);
-	shunt_intake_turn(&stream->rx.intake, SHUNT_INTAKE_CLOSES);
-	if (atomic_load(&stream->rx.boundary) == SHUNT_NEVER)
-		atomic_store(&stream->rx.boundary, at);
+	shunt_intake_turn(&stream->seat.in.intake, SHUNT_INTAKE_CLOSES);
+	if (atomic_load(&stream->seat.in.boundary) == SHUNT_NEVER)
+		atomic_store(&stream->seat.in.boundary, at);
 	else
-		atomic_store(&stream->rx.second, at);	/* behind an upgrade that has not been passed */
+		atomic_store(&stream->seat.in.second, at);	/* behind an upgrade that has not been passed */
 	shunt_lock_leave(&engine->group.lock);
 	shunt_track_settle(engine, stream);
 }
@@ -671,7 +676,8 @@ static void close_direction(struct shunt_engine *engine, struct shunt_stream *st
 static enum shunt_told yield(struct shunt_engine *engine, struct shunt_stream *stream,
 			     const struct shunt_stand *stand, bool to_owner)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = stream->peer_id };
+	struct shunt_message message = { .type = SHUNT_MSG_RETIRED,
+					 .stream = stream->seat.peer_id };
 	int result;
 
 	if (!stands(engine, stream, stand))
@@ -680,11 +686,11 @@ static enum shunt_told yield(struct shunt_engine *engine, struct shunt_stream *s
 	message.reason = result != 0;
 	if (is_unanswered(result) || (result && !to_owner))
 		return SHUNT_TOLD_NOTHING;
-	atomic_store(&stream->handing.asked, result ? SHUNT_DECLINED : SHUNT_GIVEN_AWAY);
+	atomic_store(&stream->seat.leaving.asked, result ? SHUNT_DECLINED : SHUNT_GIVEN_AWAY);
 	if (!result && stand->sent != SHUNT_NEVER)
 		close_direction(engine, stream, stand->sent);
 	if (result)
-		shunt_link_send(stream->link, &message, NULL, 0);
+		shunt_link_send(stream->seat.link, &message, NULL, 0);
 	return message.reason ? SHUNT_TOLD_NO : SHUNT_TOLD_YES;
 }
 
@@ -693,7 +699,7 @@ enum shunt_told shunt_retire_yield(struct shunt_engine *engine, struct shunt_str
 {
 	enum shunt_told told;
 
-	switch (atomic_load(&stream->handing.asked)) {
+	switch (atomic_load(&stream->seat.leaving.asked)) {
 	case SHUNT_GIVEN_AWAY:
 		return SHUNT_TOLD_YES;
 	case SHUNT_NOT_ASKED:

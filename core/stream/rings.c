@@ -10,16 +10,19 @@
 /* The ring that the sender is to use after the present one. False: there is no room for it. */
 static bool prepare_ring(struct shunt_stream *stream, uint32_t bytes, struct shunt_place *place)
 {
-	struct shunt_link *link = stream->link;
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_link *link = stream->seat.link;
+	struct shunt_seat_in *in = &stream->seat.in;
 	const struct ibv_mr *mr;
 	uint64_t offset = shunt_arena_take(&link->arena, bytes, &mr);
 
 	if (offset == UINT64_MAX)
 		return false;
-	*place = (struct shunt_place) { .ring_offset = offset, .ring_bytes = bytes, .stream = stream->id, .rkey = mr->rkey };
-	rx->ring.next = link->arena_base + offset;
-	atomic_store(&rx->ring.next_bytes, bytes);
+	*place = (struct shunt_place) { .ring_offset = offset,
+					.ring_bytes = bytes,
+					.stream = stream->seat.id,
+					.rkey = mr->rkey };
+	in->ring.next = link->arena_base + offset;
+	atomic_store(&in->ring.next_bytes, bytes);
 	return true;
 }
 
@@ -41,44 +44,44 @@ static uint64_t allowed_by_program(struct shunt_stream *stream)
 
 static void offer_ring(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_rx *rx = &stream->rx;
-	struct shunt_arena *arena = &stream->link->arena;
-	uint64_t bytes = (uint64_t)rx->ring.bytes << GROW_LOG;
+	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_arena *arena = &stream->seat.link->arena;
+	uint64_t bytes = (uint64_t)in->ring.bytes << GROW_LOG;
 	uint64_t allowed = allowed_by_program(stream);
 	struct shunt_place place;
 
-	while (bytes > rx->ring.bytes && bytes / 2 >= allowed)
+	while (bytes > in->ring.bytes && bytes / 2 >= allowed)
 		bytes /= 2;
 	if (bytes > engine->config.ring_max)
 		bytes = engine->config.ring_max;
 	if (bytes > shunt_arena_most(arena))
 		bytes = shunt_arena_most(arena);
-	if (bytes <= rx->ring.bytes || !prepare_ring(stream, shunt_narrow_u32(bytes), &place))
+	if (bytes <= in->ring.bytes || !prepare_ring(stream, shunt_narrow_u32(bytes), &place))
 		return;
-	atomic_store(&rx->ring.offered, shunt_ring_make(place.rkey, place.ring_offset, bytes));
+	atomic_store(&in->ring.offered, shunt_ring_make(place.rkey, place.ring_offset, bytes));
 	atomic_fetch_add(&engine->grows, 1);
-	shunt_lane_request(stream->lane, stream, SHUNT_WORK_RING);
+	shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_RING);
 }
 
 void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_rx *rx = &stream->rx;
-	struct shunt_link *link = stream->link;
-	uint8_t *old = rx->ring.at;
-	uint32_t old_bytes = rx->ring.bytes;
+	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_link *link = stream->seat.link;
+	uint8_t *old = in->ring.at;
+	uint32_t old_bytes = in->ring.bytes;
 
 	shunt_assert_held(&stream->rx.lock);
-	rx->ring.at = rx->ring.next;
-	rx->ring.bytes = atomic_load(&rx->ring.next_bytes);
-	rx->ring.from = atomic_load(&rx->next_from);
-	atomic_store(&rx->ring.next_bytes, 0);
-	atomic_store(&rx->next_from, SHUNT_NEVER);
-	atomic_store(&rx->ring.grown, rx->ring.bytes > engine->config.ring_min);
-	if (rx->ring.grown)
+	in->ring.at = in->ring.next;
+	in->ring.bytes = atomic_load(&in->ring.next_bytes);
+	in->ring.from = atomic_load(&in->next_from);
+	atomic_store(&in->ring.next_bytes, 0);
+	atomic_store(&in->next_from, SHUNT_NEVER);
+	atomic_store(&in->ring.grown, in->ring.bytes > engine->config.ring_min);
+	if (in->ring.grown)
 		shunt_request_memory(engine);
 	shunt_link_give_ring(link, old, old_bytes);
-	if (rx->ring.asked_again) {
-		rx->ring.asked_again = false;
+	if (in->ring.asked_again) {
+		in->ring.asked_again = false;
 		offer_ring(engine, stream);
 	}
 }
@@ -87,26 +90,28 @@ void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
 static void give_all(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	uint64_t head = atomic_load(&rx->head);
 
-	if (!shunt_intake_on_link(&rx->intake) ||
-	    shunt_intake_final(&rx->intake) || rx->ring.credited == head)
+	if (!shunt_intake_on_link(&in->intake) || shunt_intake_final(&in->intake) ||
+	    in->ring.credited == head)
 		return;
-	rx->ring.credited = head;
-	shunt_lane_request(stream->lane, stream, SHUNT_WORK_CREDIT);
+	in->ring.credited = head;
+	shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_CREDIT);
 }
 
 void shunt_rings_grow(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
 	shunt_lock_take(&rx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
-		if (atomic_load(&rx->ring.next_bytes))
-			rx->ring.asked_again = true;	/* the sender is in the ring that our reader has not come to */
+		if (atomic_load(&in->ring.next_bytes))
+			in->ring.asked_again = true;	/* the sender is in the ring that our reader has not come to */
 		else
 			offer_ring(engine, stream);
-		if (!atomic_load(&rx->ring.next_bytes))
+		if (!atomic_load(&in->ring.next_bytes))
 			give_all(stream);
 	}
 	shunt_lock_leave(&rx->lock);
@@ -118,46 +123,47 @@ void shunt_rings_grow(struct shunt_engine *engine, struct shunt_stream *stream)
  */
 void shunt_rings_offer_small(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_SHRINK, .stream = stream->peer_id };
+	struct shunt_message message = { .type = SHUNT_MSG_SHRINK, .stream = stream->seat.peer_id };
 
 	shunt_assert_held(&stream->rx.lock);
 	if (!prepare_ring(stream, shunt_narrow_u32(engine->config.ring_min), &message.shrink))
 		return;
 	atomic_fetch_add(&engine->shrinks, 1);
-	shunt_link_send(stream->link, &message, NULL, 0);
+	shunt_link_send(stream->seat.link, &message, NULL, 0);
 }
 
 bool shunt_rings_change(struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
 	shunt_assert_held(&stream->tx.lock);
 	return atomic_load(&stream->state) != SHUNT_LINKED ||
-	       !shunt_heading_on_link(&tx->heading) ||
+	       !shunt_heading_on_link(&out->heading) ||
 	       shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
-	       shunt_lane_change_ring(stream->lane, stream);
+	       shunt_lane_change_ring(stream->seat.lane, stream);
 }
 
 /* As RING, but the sender has not asked for it and may have nothing to send. */
 void shunt_rings_shrink(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *place)
 {
 	struct shunt_engine *engine = link->engine;
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	const char *wrong = NULL;
 
 	if (!shunt_link_ring_is_sound(link, place->ring_offset, place->ring_bytes) ||
-	    place->stream != stream->peer_id || atomic_load(&stream->state) == SHUNT_CANDIDATE) {
+	    place->stream != stream->seat.peer_id ||
+	    atomic_load(&stream->state) == SHUNT_CANDIDATE) {
 		shunt_link_distrust(link, "a SHRINK to no ring of this stream");
 		return;
 	}
 	shunt_lock_take(&stream->tx.lock);
 	shunt_lock_take(&engine->group.lock);
-	if (atomic_load(&tx->ring.offer))
+	if (atomic_load(&out->ring.offer))
 		wrong = "a second ring before the first was used";
 	else
-		atomic_store(&tx->ring.offer,
+		atomic_store(&out->ring.offer,
 			     shunt_ring_make(place->rkey, place->ring_offset, place->ring_bytes));
-	if (shunt_tx_unstarve(tx))
+	if (shunt_seat_unstarve(out))
 		shunt_group_notify(engine, stream, EPOLLOUT);
 	shunt_lock_leave(&engine->group.lock);
 	if (!wrong && !shunt_rings_change(stream))

@@ -39,9 +39,9 @@ void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count,
 /* A credit from another host comes late, and half a large ring is what a long path has under way meanwhile. */
 static uint64_t credit_step(const struct shunt_stream *stream)
 {
-	uint32_t ring = stream->rx.ring.bytes;
+	uint32_t ring = stream->seat.in.ring.bytes;
 
-	return ring >= LARGE_RING && stream->lane->retains ? ring / 8 : ring / 2;
+	return ring >= LARGE_RING && stream->seat.lane->retains ? ring / 8 : ring / 2;
 }
 
 /*
@@ -50,28 +50,29 @@ static uint64_t credit_step(const struct shunt_stream *stream)
  */
 static void give_credit(struct shunt_stream *stream, uint64_t head)
 {
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	bool all = false;
 
-	if (__builtin_expect(atomic_load_explicit(&rx->ring.sender_waits, memory_order_relaxed),
+	if (__builtin_expect(atomic_load_explicit(&in->ring.sender_waits, memory_order_relaxed),
 			     0)) {
-		all = atomic_load(&rx->tail) == head;
-		atomic_store(&rx->ring.sender_waits, !all);
+		all = atomic_load(&in->tail) == head;
+		atomic_store(&in->ring.sender_waits, !all);
 	}
-	if (head - rx->ring.credited < rx->ring.bytes / 8 && !all)
+	if (head - in->ring.credited < in->ring.bytes / 8 && !all)
 		return;
-	if (head - rx->ring.credited < credit_step(stream) && !all)
+	if (head - in->ring.credited < credit_step(stream) && !all)
 		return;
-	rx->ring.credited = head;
-	shunt_lane_request(stream->lane, stream, SHUNT_WORK_CREDIT);
+	in->ring.credited = head;
+	shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_CREDIT);
 }
 
 static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *stream,
 			    struct shunt_iov *to, int flags)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
-	size_t bytes = shunt_peek_ring(rx, to, flags & MSG_TRUNC, head, &engine->config.copy);
+	size_t bytes = shunt_peek_ring(in, to, flags & MSG_TRUNC, head, &engine->config.copy);
 
 	shunt_assert_held(&stream->rx.lock);
 	if (!bytes)
@@ -81,14 +82,16 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	shunt_bytes_add(&rx->bytes, head, bytes, true);
 	head += bytes;
 	atomic_store_explicit(&rx->head, head, memory_order_release);
-	if (__builtin_expect(!atomic_load_explicit(&rx->withheld, memory_order_relaxed), 1))
-		__atomic_store_n(&stream->control->word[SHUNT_CONTROL_READ], head,
+	if (__builtin_expect(!atomic_load_explicit(&in->withheld, memory_order_relaxed), 1))
+		__atomic_store_n(&stream->seat.control->word[SHUNT_CONTROL_READ], head,
 				 __ATOMIC_RELEASE); /* it may be taken for credit */
-	if (__builtin_expect(atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head ||
-			     atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head, 0))
+	if (__builtin_expect(atomic_load_explicit(&in->next_from, memory_order_relaxed) == head ||
+				     atomic_load_explicit(&in->boundary, memory_order_relaxed) ==
+					     head,
+			     0))
 		shunt_track_settle(engine, stream);
-	if (__builtin_expect(
-		    atomic_load_explicit(&rx->trace.followed, memory_order_relaxed) - 1 < head, 0))
+	if (__builtin_expect(atomic_load_explicit(&in->followed, memory_order_relaxed) - 1 < head,
+			     0))
 		shunt_traced_read(engine, stream, head);
 	give_credit(stream, head);
 	return bytes;
@@ -111,12 +114,13 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 			   struct shunt_iov *to, int flags)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	struct iovec iov[SHUNT_IOV_BATCH];
 	struct msghdr message = { .msg_iov = (struct iovec *)to->iov, .msg_iovlen = to->iovcnt };
 	ssize_t got;
 	size_t batch = 0;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed),
-		 end = shunt_proof_end_of_track(rx), before;
+		 end = shunt_proof_end_of_track(in), before;
 
 	shunt_assert_held(&stream->rx.lock);
 	if (to->skip || end != SHUNT_NEVER) {
@@ -125,7 +129,7 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 		for (size_t i = 0; message.msg_iovlen == SHUNT_IOV_BATCH && i < SHUNT_IOV_BATCH; i++)
 			batch += iov[i].iov_len;
 	}
-	if (shunt_intake_repeats(&rx->intake) && !shunt_repeat_catch_up(stream, fd))
+	if (shunt_intake_repeats(&in->intake) && !shunt_repeat_catch_up(stream, fd))
 		got = peek_end(engine, fd);
 	else
 		got = engine->sys->recvmsg(fd, &message, (flags & ~MSG_WAITALL) | MSG_DONTWAIT);
@@ -161,12 +165,12 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 }
 
 /* An announced end of the present track or ring has been reached. */
-static bool switch_due(const struct shunt_rx *rx)
+static bool switch_due(const struct shunt_stream *stream)
 {
-	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
 
-	return atomic_load_explicit(&rx->boundary, memory_order_relaxed) == head ||
-	       atomic_load_explicit(&rx->next_from, memory_order_relaxed) == head;
+	return atomic_load_explicit(&stream->seat.in.boundary, memory_order_relaxed) == head ||
+	       atomic_load_explicit(&stream->seat.in.next_from, memory_order_relaxed) == head;
 }
 
 /* One attempt, without waiting. Bytes, 0 at the end, -EAGAIN or -errno. */
@@ -177,17 +181,17 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	ssize_t got;
 
 	shunt_assert_held(&stream->rx.lock);
-	if (__builtin_expect(atomic_load_explicit(&stream->handing.retiring,
+	if (__builtin_expect(atomic_load_explicit(&stream->seat.leaving.retiring,
 						  memory_order_relaxed) != SHUNT_STAYING,
 			     0) &&
 	    shunt_fork_rest_holds(stream))
 		return -EAGAIN;	/* where the next byte will come from is being settled */
 	for (;;) {
-		if (__builtin_expect(switch_due(rx), 0) || shunt_proof_is_next(rx))
+		if (__builtin_expect(switch_due(stream), 0) || shunt_proof_is_next(stream))
 			shunt_track_settle(engine, stream);
-		if (shunt_proof_is_next(rx))
+		if (shunt_proof_is_next(stream))
 			return shunt_eof_reached(stream);
-		if (shunt_intake_on_link(&rx->intake)) {
+		if (shunt_intake_on_link(&stream->seat.in.intake)) {
 			got = receive_link(engine, stream, to, flags);
 			return got == -EAGAIN ? shunt_eof_reached(stream) : got;
 		}
@@ -201,7 +205,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		if (got != 0)
 			return got;
 		shunt_group_poll_fully(engine);
-		if (!switch_due(rx)) {
+		if (!switch_due(stream)) {
 			got = shunt_eof_reached(stream);
 			if (got != -EAGAIN || !shunt_eof_counts(stream))
 				return got;
@@ -211,10 +215,10 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	}
 }
 
-static bool ends_ahead(const struct shunt_rx *rx)
+static bool ends_ahead(const struct shunt_seat_in *in)
 {
-	return shunt_proof_end_of_track(rx) != SHUNT_NEVER ||
-	       atomic_load_explicit(&rx->next_from, memory_order_relaxed) != SHUNT_NEVER;
+	return shunt_proof_end_of_track(in) != SHUNT_NEVER ||
+	       atomic_load_explicit(&in->next_from, memory_order_relaxed) != SHUNT_NEVER;
 }
 
 static uint64_t timeout_of(struct shunt_engine *engine, int fd, _Atomic uint64_t *cache, int name)
@@ -284,21 +288,22 @@ struct place {
 };
 
 /* Two switches may have been announced for the same byte: then the track is the one it was. So it is behind a nonce. */
-static bool has_switched(const struct shunt_rx *rx, const struct place *from)
+static bool has_switched(const struct shunt_stream *stream, const struct place *from)
 {
-	return from->link != shunt_intake_on_link(&rx->intake) ||
-	       from->boundary == atomic_load_explicit(&rx->head, memory_order_relaxed);
+	return from->link != shunt_intake_on_link(&stream->seat.in.intake) ||
+	       from->boundary == atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
 }
 
 /*
  * Fewer bytes than asked mean that there are no more now (epoll(7), Q9). So a receive goes on past a switch, but not
  * past urgent data, as in the kernel.
  */
-static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_rx *rx, const struct place *from, bool cut)
+static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+		    const struct place *from, bool cut)
 {
-	return cut || from->ring != rx->ring.at ||
-	       (has_switched(rx, from) &&
-		(shunt_intake_on_link(&rx->intake) || !kernel_at_mark(engine, fd)));
+	return cut || from->ring != stream->seat.in.ring.at ||
+	       (has_switched(stream, from) &&
+		(shunt_intake_on_link(&stream->seat.in.intake) || !kernel_at_mark(engine, fd)));
 }
 
 /* The next thing that the kernel would tell is its error, and it must be there for the next call. */
@@ -326,8 +331,9 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			return got;
 	}
 	for (;;) {
-		struct place from = { .ring = stream->rx.ring.at, .link = shunt_intake_on_link(&stream->rx.intake),
-				      .boundary = shunt_proof_end_of_track(&stream->rx) };
+		struct place from = { .ring = stream->seat.in.ring.at,
+				      .link = shunt_intake_on_link(&stream->seat.in.intake),
+				      .boundary = shunt_proof_end_of_track(&stream->seat.in) };
 
 		if (done && is_kernels_error(engine, fd, stream))
 			return done;
@@ -335,9 +341,10 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 		got = attempt(engine, fd, stream, to, flags);
 		if (got > 0)
 			done += got;
-		if (got > 0 && to->left && flags & MSG_PEEK && ends_ahead(&stream->rx))
+		if (got > 0 && to->left && flags & MSG_PEEK && ends_ahead(&stream->seat.in))
 			done += shunt_peek_on(engine, fd, stream, to, atomic_load(&stream->rx.head) + done, flags);
-		if (got > 0 && to->left && !(flags & MSG_PEEK) && goes_on(engine, fd, &stream->rx, &from, to->cut))
+		if (got > 0 && to->left && !(flags & MSG_PEEK) &&
+		    goes_on(engine, fd, stream, &from, to->cut))
 			continue;
 		if (got > 0 && (done >= wanted || flags & MSG_PEEK))
 			return done;

@@ -50,7 +50,7 @@ static void forget_options(struct shunt_engine *engine, int fd, struct shunt_str
 	atomic_fetch_or(&stream->options.asks, SHUNT_ASKS_UNKNOWN);
 	shunt_low_water_ask(stream);
 	if (!engine->sys->getsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, &length) &&
-	    on != atomic_load(&stream->tx.gather.corked))
+	    on != atomic_load(&stream->tx.corked))
 		shunt_stream_corked(stream, on);
 	shunt_user_timeout_changed(stream);
 	shunt_overflow_changed(stream);
@@ -103,7 +103,7 @@ static void tcp_option_changed(struct shunt_stream *stream, int name, const void
 	memcpy(&on, value, sizeof(on));
 	if (name == TCP_CORK) {
 		shunt_stream_corked(stream, on);
-	} else if (on && atomic_load(&stream->tx.gather.since)) {
+	} else if (on && atomic_load(&stream->seat.out.gather_since)) {
 		shunt_lock_take(&stream->tx.lock);
 		shunt_stream_push(stream);
 		shunt_lock_leave(&stream->tx.lock);

@@ -50,67 +50,68 @@ static bool is_in_use(const struct shunt_stream *stream)
 void shunt_streams_unlink(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_in *in = &stream->seat.in;
 
-	stream->lane = NULL;
-	stream->id = stream->peer_id = 0;
+	stream->seat.lane = NULL;
+	stream->seat.id = stream->seat.peer_id = 0;
 	set(&stream->claim.state, SHUNT_UNCLAIMED);
-	set(&stream->handing.retiring, SHUNT_STAYING);
-	set(&stream->handing.asked, SHUNT_NOT_ASKED);
-	stream->queue.chain = 0;
-	set(&stream->release, 0);
-	set(&stream->queue.work, 0);
+	set(&stream->seat.leaving.retiring, SHUNT_STAYING);
+	set(&stream->seat.leaving.asked, SHUNT_NOT_ASKED);
+	stream->seat.chain = 0;
+	set(&stream->seat.release, 0);
+	set(&stream->seat.work, 0);
 
-	shunt_heading_turn(&tx->heading, SHUNT_HEADING_BEGINS);
-	tx->quick = false;
-	set(&tx->ring.grow_asked, false);
-	set(&tx->announced, 0);
-	set(&tx->left_at, SHUNT_NEVER);
-	set(&tx->upgrade_at, 0);
-	set(&tx->handback_at, 0);	/* of another stream that had this memory: a failover asks what came before it */
+	shunt_heading_turn(&out->heading, SHUNT_HEADING_BEGINS);
+	out->quick = false;
+	set(&out->ring.grow_asked, false);
+	set(&out->announced, 0);
+	set(&out->left_at, SHUNT_NEVER);
+	set(&out->upgrade_at, 0);
+	set(&out->handback_at, 0);	/* of another stream that had this memory: a failover asks what came before it */
 	tx->backlog.fin = false;
-	set(&tx->fin_later.fd, SHUNT_FIN_NOT_DUE);
-	tx->fin_later.wr = 0;
-	set(&tx->pin, NULL);
-	set(&tx->pinned_wr, 0);
-	set(&tx->ring.old_bytes, 0);
-	set(&tx->want_link, false);
-	set(&tx->held, 0);
-	set(&tx->starved, false);
-	set(&tx->stuck_since, 0);
-	set(&tx->gather.since, 0);
-	tx->last_wr = 0;
-	set(&tx->ring.from, 0);
-	tx->copying.round = tx->copying.posted = tx->copying.bytes = 0;
-	set(&tx->ring.bytes, 0);
-	set(&tx->ring.consumed, 0);
-	set(&tx->ring.offer, 0);
-	tx->ring.blocked_at = SHUNT_NEVER;
-	shunt_overflow_begin(tx);
-	set(&tx->ring.turning, false);
-	tx->flip_at = SHUNT_NEVER;
-	set(&tx->proof.show, SHUNT_SHOWN);
-	shunt_send_buffer_free(&tx->stage);
+	set(&out->fin_later.fd, SHUNT_FIN_NOT_DUE);
+	out->fin_later.wr = 0;
+	set(&out->pin, NULL);
+	set(&out->pinned_wr, 0);
+	set(&out->ring.old_bytes, 0);
+	set(&out->want_link, false);
+	set(&out->held, 0);
+	set(&out->starved, false);
+	set(&out->stuck_since, 0);
+	set(&out->gather_since, 0);
+	out->last_wr = 0;
+	set(&out->ring.from, 0);
+	out->copying.round = out->copying.posted = out->copying.bytes = 0;
+	set(&out->ring.bytes, 0);
+	set(&out->ring.consumed, 0);
+	set(&out->ring.offer, 0);
+	out->ring.blocked_at = SHUNT_NEVER;
+	shunt_overflow_begin(out);
+	set(&out->ring.turning, false);
+	out->flip_at = SHUNT_NEVER;
+	set(&out->show, SHUNT_SHOWN);
+	shunt_send_buffer_free(&out->stage);
 
-	shunt_intake_turn(&rx->intake, SHUNT_INTAKE_BEGINS);
+	shunt_intake_turn(&in->intake, SHUNT_INTAKE_BEGINS);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_LINK_LEFT, 0);
 	set(&stream->end.fin, SHUNT_NEVER);
-	rx->ring.asked_again = false;
-	set(&rx->announced, 0);
-	set(&rx->ring.grown, false);
-	rx->ring.quiet_tail = rx->ring.quiet_since = 0;
-	set(&rx->boundary, SHUNT_NEVER);
-	set(&rx->second, SHUNT_NEVER);
-	set(&rx->proof.state, SHUNT_PROVEN);
-	set(&rx->proof.at, SHUNT_NEVER);
-	set(&rx->ring.next_bytes, 0);
-	set(&rx->next_from, SHUNT_NEVER);
-	rx->ring.credited = 0;
-	set(&rx->ring.sender_waits, false);
-	set(&rx->withheld, 0);
-	rx->ring.at = NULL;
-	rx->ring.bytes = 0;
-	rx->ring.from = 0;
+	in->ring.asked_again = false;
+	set(&in->announced, 0);
+	set(&in->ring.grown, false);
+	in->ring.quiet_tail = in->ring.quiet_since = 0;
+	set(&in->boundary, SHUNT_NEVER);
+	set(&in->second, SHUNT_NEVER);
+	set(&in->proof.state, SHUNT_PROVEN);
+	set(&in->proof.at, SHUNT_NEVER);
+	set(&in->ring.next_bytes, 0);
+	set(&in->next_from, SHUNT_NEVER);
+	in->ring.credited = 0;
+	set(&in->ring.sender_waits, false);
+	set(&in->withheld, 0);
+	in->ring.at = NULL;
+	in->ring.bytes = 0;
+	in->ring.from = 0;
 	atomic_thread_fence(memory_order_seq_cst);
 }
 
@@ -119,6 +120,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 
 	shunt_streams_unlink(stream);
 	stream->file.kind = SHUNT_FILE_STREAM;
@@ -127,13 +129,13 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->why.plain = SHUNT_REASON_NONE;
 	stream->why.left = SHUNT_LEFT_NEVER;
 	stream->why.left_times = 0;
-	set(&stream->link, NULL);
+	set(&stream->seat.link, NULL);
 	stream->tuple = (struct shunt_tuple) { 0 };
 	stream->proven_on = 0;
 	stream->possession = NULL;
 	set(&stream->marks.own, SHUNT_MARKS_NONE);
 	set(&stream->marks.users, 0);
-	set(&stream->idle.since, 0);
+	set(&stream->seat.idle.since, 0);
 	stream->claim.moved = 0;
 	stream->rendezvous = NULL;
 	set(&stream->carried_since, 0);
@@ -162,21 +164,21 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->options.asks, SHUNT_ASKS_UNKNOWN);
 	set(&stream->options.user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
 
-	tx->proof.tcp = SHUNT_NEVER;
-	set(&tx->gather.corked, false);
+	tx->nonce_at = SHUNT_NEVER;
+	set(&tx->corked, false);
 	tx->backlog.written = 0;
 	tx->offset = 0;
 	tx->bytes = (struct shunt_bytes) { 0 };
 	memset(tx->sizes, 0, sizeof(tx->sizes));
 
-	set(&rx->proof.fd, -1);
-	rx->proof.end_reading = false;
-	rx->proof.aside = 0;
+	set(&rx->nonce.fd, -1);
+	rx->nonce.end_reading = false;
+	rx->nonce.aside = 0;
 	shunt_end_begin(&stream->end);
 	set(&rx->head, 0);
-	set(&rx->trace.followed, 0);
-	set(&rx->trace.answers, 0);
-	set(&rx->tail, 0);
+	set(&in->followed, 0);
+	set(&rx->answers, 0);
+	set(&in->tail, 0);
 	rx->bytes = (struct shunt_bytes) { 0 };
 	atomic_store(&stream->state, SHUNT_FRESH);
 }
@@ -203,12 +205,12 @@ struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool
 static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_assert_held(&engine->streams_lock);
-	if (!is_in_use(stream) || stream->holds || stream->link || stream->fd >= 0)
+	if (!is_in_use(stream) || stream->holds || stream->seat.link || stream->fd >= 0)
 		return;
 	atomic_store(&stream->state, SHUNT_UNUSED);
-	shunt_send_buffer_free(&stream->tx.stage);
-	shunt_again_free(&stream->tx);
-	shunt_traced_free(engine, &stream->tx);
+	shunt_send_buffer_free(&stream->seat.out.stage);
+	shunt_again_free(stream);
+	shunt_traced_free(engine, stream);
 	free(atomic_exchange(&stream->pacing, NULL));
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
@@ -246,7 +248,7 @@ void shunt_streams_unhold(struct shunt_stream *stream)
  */
 static void answer_nobody(struct shunt_stream *stream)
 {
-	uint8_t retiring = atomic_load(&stream->handing.retiring);
+	uint8_t retiring = atomic_load(&stream->seat.leaving.retiring);
 
 	shunt_fork_rest_over(stream);
 	if (retiring == SHUNT_RETIRING || retiring == SHUNT_TAKEN)
@@ -256,12 +258,12 @@ static void answer_nobody(struct shunt_stream *stream)
 
 static void unseat(struct shunt_stream *stream)
 {
-	if (!stream->link)
+	if (!stream->seat.link)
 		return;
 	answer_nobody(stream);
 	shunt_send_buffer_leave(stream);
 	shunt_traced_leave(stream);
-	shunt_seats_leave(stream->link, stream);
+	shunt_seats_leave(stream->seat.link, stream);
 }
 
 void shunt_streams_vacate(struct shunt_stream *stream)
@@ -274,7 +276,7 @@ void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
 {
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_stream *first = atomic_load(&engine->reap);
-	uint8_t before = atomic_fetch_or(&stream->release, by) & SHUNT_RELEASED_BY_BOTH;
+	uint8_t before = atomic_fetch_or(&stream->seat.release, by) & SHUNT_RELEASED_BY_BOTH;
 
 	if (before == SHUNT_RELEASED_BY_BOTH || (before | by) != SHUNT_RELEASED_BY_BOTH)
 		return;

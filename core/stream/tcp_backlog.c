@@ -65,7 +65,7 @@ void shunt_tcp_backlog_linger_changed(struct shunt_stream *stream)
 static uint32_t events_for(struct shunt_stream *stream)
 {
 	bool what_comes = atomic_load(&stream->state) == SHUNT_CLOSED &&
-			  atomic_load(&stream->rx.proof.state) != SHUNT_EXPECTED;
+			  atomic_load(&stream->seat.in.proof.state) != SHUNT_EXPECTED;
 
 	return what_comes ? EPOLLOUT | EPOLLIN : EPOLLOUT;
 }
@@ -116,7 +116,7 @@ int shunt_tcp_backlog_write(struct shunt_engine *engine, int fd, struct shunt_st
 
 	shunt_assert_held(&stream->tx.lock);
 	if (tx->backlog.bytes && tx->backlog.done == tx->backlog.size)	/* nothing was added after all */
-		shunt_again_free(tx);
+		shunt_again_free(stream);
 	while (tx->backlog.bytes) {
 		struct iovec iov = { tx->backlog.bytes + tx->backlog.done,
 				     tx->backlog.size - tx->backlog.done };
@@ -130,7 +130,7 @@ int shunt_tcp_backlog_write(struct shunt_engine *engine, int fd, struct shunt_st
 		if (sent < 0)
 			shunt_stream_was_reset(stream, errno);
 		if (sent < 0 || tx->backlog.done == tx->backlog.size) {	/* nobody is there to get it */
-			shunt_again_free(tx);
+			shunt_again_free(stream);
 			push(engine, fd);
 			shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
 		}
@@ -186,7 +186,7 @@ void shunt_tcp_backlog_await_on(struct shunt_engine *engine, struct shunt_stream
 				   "it is reset: out of descriptors or memory");
 		shunt_streams_reset_tcp(engine, fd >= 0 ? fd : shunt_deferred_fin_fd(stream));
 		shunt_own_fds_close(engine, fd);
-		shunt_again_free(&stream->tx);	/* nobody will get it */
+		shunt_again_free(stream);	/* nobody will get it */
 		shunt_deferred_fin_written(stream);
 		return;
 	}

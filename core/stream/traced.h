@@ -44,7 +44,7 @@ static inline enum shunt_traced shunt_traced_enter(struct shunt_engine *engine,
 	uint32_t passes = atomic_load_explicit(&tx->trace.passes, memory_order_relaxed);
 
 	if (passes && tx->trace.of == traces &&
-	    !atomic_load_explicit(&stream->rx.trace.answers, memory_order_relaxed)) {
+	    !atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)) {
 		atomic_store_explicit(&tx->trace.passes, passes - 1, memory_order_relaxed);
 		return SHUNT_TRACED_PASSED;
 	}
@@ -77,7 +77,7 @@ void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream,
 
 /* The stream leaves its seat: what is known of its sends is not true of the next one there. */
 void shunt_traced_leave(struct shunt_stream *stream);
-void shunt_traced_free(struct shunt_engine *engine, struct shunt_tx *tx);
+void shunt_traced_free(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The book has all sends of the stream that count until now. streams_lock held. */
 void shunt_traced_tell(struct shunt_stream *stream);
 /* In a fork's child. */

@@ -30,44 +30,46 @@ static void acknowledge_at_once(const struct shunt_engine *engine, int fd)
 	errno = saved;
 }
 
-static void next_flip(struct shunt_engine *engine, struct shunt_tx *tx)
+static void next_flip(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	uint32_t most = shunt_narrow_u32(engine->config.flip_bytes);
 
 	if (most)
-		tx->flip_at = tx->offset + 1 + shunt_random(engine, most);
+		stream->seat.out.flip_at = stream->tx.offset + 1 + shunt_random(engine, most);
 }
 
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
 			  enum shunt_track track)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
 	shunt_assert_held(&stream->tx.lock);
 	if (track == SHUNT_TCP && shunt_overflow_to_tcp(stream, stream->fd))
 		return;
-	shunt_heading_turn(&tx->heading,
+	shunt_heading_turn(&out->heading,
 			   track == SHUNT_LINK ? SHUNT_HEADING_UPGRADES : SHUNT_HEADING_HANDS_BACK);
-	tx->announced++;
+	out->announced++;
 	if (track == SHUNT_LINK) {
-		shunt_overflow_begin(tx);
-		atomic_store(&tx->upgrade_at, tx->offset);
-		tx->ring.from = tx->offset;
+		shunt_overflow_begin(out);
+		atomic_store(&out->upgrade_at, tx->offset);
+		out->ring.from = tx->offset;
 		/* The peer may have answered what another thread of ours has just posted and is still to note. */
-		shunt_lock_take(&stream->lane->lock);
+		shunt_lock_take(&stream->seat.lane->lock);
 		shunt_send_buffer_begin(stream);
-		shunt_lock_leave(&stream->lane->lock);
+		shunt_lock_leave(&stream->seat.lane->lock);
 		atomic_fetch_add_explicit(&engine->upgrades, 1, memory_order_relaxed);
 		SHUNT_PROBE3(upgrade, atomic_load(&stream->fd), tx->offset,
-			     stream->lane->link->peer_pid);
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_UPGRADE);
+			     stream->seat.lane->link->peer_pid);
+		shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_UPGRADE);
 		acknowledge_at_once(engine, stream->fd);
 	} else {
-		atomic_store(&tx->handback_at, tx->offset);
+		atomic_store(&out->handback_at, tx->offset);
 		atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
 		SHUNT_PROBE3(handback, atomic_load(&stream->fd), tx->offset,
 			     shunt_left_text(stream->why.left));
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_HANDBACK | shunt_tx_rest(tx));
+		shunt_lane_request(stream->seat.lane, stream,
+				   SHUNT_WORK_HANDBACK | shunt_seat_rest(out));
 	}
 	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
 	shunt_service_paces(engine);
@@ -80,7 +82,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 static void turn(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_track wanted)
 {
 	shunt_assert_held(&stream->tx.lock);
-	if (wanted == SHUNT_TCP && shunt_overflow_is_pending(&stream->tx))
+	if (wanted == SHUNT_TCP && shunt_overflow_is_pending(&stream->seat.out))
 		shunt_overflow_to_tcp(stream, stream->fd);
 	else
 		shunt_track_announce(engine, stream, wanted);
@@ -89,58 +91,59 @@ static void turn(struct shunt_engine *engine, struct shunt_stream *stream, enum 
 void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	enum shunt_track wanted;
 
 	shunt_assert_held(&stream->tx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED ||
 	    shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN))
 		return;
-	if (tx->flip_at == SHUNT_NEVER && atomic_load(&tx->want_link))
-		next_flip(engine, tx);
-	if (tx->offset >= tx->flip_at && !shunt_heading_unpassed(&tx->heading)) {
-		atomic_store(&tx->want_link, !shunt_heading_on_link(&tx->heading));
-		next_flip(engine, tx);
+	if (out->flip_at == SHUNT_NEVER && atomic_load(&out->want_link))
+		next_flip(engine, stream);
+	if (tx->offset >= out->flip_at && !shunt_heading_unpassed(&out->heading)) {
+		atomic_store(&out->want_link, !shunt_heading_on_link(&out->heading));
+		next_flip(engine, stream);
 	}
 	/* The peer's wish for TCP stands, also when it proves itself afterwards. */
-	wanted = atomic_load(&tx->want_link) && !atomic_load(&tx->held) &&
-				 atomic_load(&stream->handing.asked) == SHUNT_NOT_ASKED &&
+	wanted = atomic_load(&out->want_link) && !atomic_load(&out->held) &&
+				 atomic_load(&stream->seat.leaving.asked) == SHUNT_NOT_ASKED &&
 				 shunt_proof_is_complete(stream) ?
 			 SHUNT_LINK :
 			 SHUNT_TCP;
-	if ((wanted == SHUNT_LINK) != shunt_heading_on_link(&tx->heading) &&
-	    !shunt_heading_unpassed(&tx->heading) && !shunt_stream_is_released(stream) &&
+	if ((wanted == SHUNT_LINK) != shunt_heading_on_link(&out->heading) &&
+	    !shunt_heading_unpassed(&out->heading) && !shunt_stream_is_released(stream) &&
 	    !tx->backlog.bytes) {
 		if (wanted == SHUNT_TCP)
 			shunt_left_choose(engine, stream);
 		turn(engine, stream, wanted);
 	}
-	tx->quick = shunt_heading_on_link(&tx->heading) && tx->flip_at == SHUNT_NEVER &&
-		    wanted == SHUNT_LINK;
+	out->quick = shunt_heading_on_link(&out->heading) && out->flip_at == SHUNT_NEVER &&
+		     wanted == SHUNT_LINK;
 }
 
 void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
-	bool before = shunt_heading_on_link(&tx->heading);
+	struct shunt_seat_out *out = &stream->seat.out;
+	bool before = shunt_heading_on_link(&out->heading);
 
 	shunt_assert_held(&stream->tx.lock);
-	tx->quick = false;
-	if (atomic_load(&stream->handing.retiring) == SHUNT_STAYING &&
-	    !shunt_heading_halted(&tx->heading))
+	out->quick = false;
+	if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_STAYING &&
+	    !shunt_heading_halted(&out->heading))
 		shunt_track_choose(engine, stream);
-	if (shunt_heading_on_link(&tx->heading) != before)
+	if (shunt_heading_on_link(&out->heading) != before)
 		shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* a waiter for room waits on the other track */
 	shunt_service_paces(engine);	/* another track may be wanted, even if this one is the same */
 }
 
 bool shunt_track_hold(struct shunt_stream *stream, uint8_t bit, bool on)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (atomic_load(&stream->state) != SHUNT_LINKED || !(atomic_load(&tx->held) & bit) != on)
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !(atomic_load(&out->held) & bit) != on)
 		return false;
-	atomic_fetch_xor(&tx->held, bit);
+	atomic_fetch_xor(&out->held, bit);
 	shunt_track_reconsider(stream->engine, stream);
 	return true;
 }
@@ -150,26 +153,26 @@ bool shunt_track_hold(struct shunt_stream *stream, uint8_t bit, bool on)
 /* The reader stands at the announced end of the present track. */
 static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t head)
 {
-	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	uint64_t next;
 
 	shunt_lock_take(&engine->group.lock);
-	shunt_intake_turn(&rx->intake, SHUNT_INTAKE_PASSES);
-	if (rx->ring.credited < head)
-		rx->ring.credited = head;
-	atomic_store(&rx->switched, head);
-	next = atomic_exchange(&rx->second, SHUNT_NEVER);
+	shunt_intake_turn(&in->intake, SHUNT_INTAKE_PASSES);
+	if (in->ring.credited < head)
+		in->ring.credited = head;
+	atomic_store(&in->switched, head);
+	next = atomic_exchange(&in->second, SHUNT_NEVER);
 	/* On a dead link the last track is TCP, behind all that was delivered. */
-	if (shunt_intake_final(&rx->intake) && shunt_intake_on_link(&rx->intake))
-		next = atomic_load(&rx->tail);
-	atomic_store(&rx->boundary, next);
+	if (shunt_intake_final(&in->intake) && shunt_intake_on_link(&in->intake))
+		next = atomic_load(&in->tail);
+	atomic_store(&in->boundary, next);
 	shunt_lock_leave(&engine->group.lock);
-	if (shunt_intake_repeats(&rx->intake) && !shunt_intake_on_link(&rx->intake))
+	if (shunt_intake_repeats(&in->intake) && !shunt_intake_on_link(&in->intake))
 		shunt_repeat_catch_up(stream, stream->fd);	/* unread bytes make the kernel's close() a reset */
 	/* Of the place where a relative has taken the peer's end the peer has announced nothing. */
-	if (!shunt_intake_final(&rx->intake) &&
-	    atomic_load(&stream->handing.asked) != SHUNT_GIVEN_AWAY)
-		shunt_lane_request(stream->lane, stream, SHUNT_WORK_SWITCHED);
+	if (!shunt_intake_final(&in->intake) &&
+	    atomic_load(&stream->seat.leaving.asked) != SHUNT_GIVEN_AWAY)
+		shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_SWITCHED);
 	/* Of the end the program has been told when FIN came. */
 	shunt_group_tell(engine, stream,
 			 shunt_end_at(&stream->end) == head ? SHUNT_READY_TRACK :
@@ -179,18 +182,19 @@ static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stre
 void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
+	struct shunt_seat_in *in = &stream->seat.in;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
 
 	shunt_assert_held(&stream->rx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return;
-	if (shunt_proof_is_next(rx))
+	if (shunt_proof_is_next(stream))
 		shunt_proof_read(engine, stream);
 	/* Either may have been announced at the same byte, behind the other. */
 	for (;;) {
-		if (atomic_load(&rx->next_from) == head && shunt_intake_on_link(&rx->intake))
+		if (atomic_load(&in->next_from) == head && shunt_intake_on_link(&in->intake))
 			shunt_rings_swap(engine, stream);
-		else if (atomic_load(&rx->boundary) == head)
+		else if (atomic_load(&in->boundary) == head)
 			pass_boundary(engine, stream, head);
 		else
 			break;

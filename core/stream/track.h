@@ -14,7 +14,7 @@
 /* tx.lock held: changes tracks if it is wanted and possible now. */
 void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);
-/* Bits of tx.held: each is for a party that wants the direction on TCP though the link could carry it (mock.h). */
+/* Bits of seat.out.held: each is for a party that wants the direction on TCP though the link could carry it (mock.h). */
 enum { SHUNT_HELD_MOCK = 1, SHUNT_HELD_PEER = 2, SHUNT_HELD_SLOW = 4, SHUNT_HELD_PACED = 8 };
 /* Sets or clears a bit of a linked stream; where that changes the track, it is announced at once. True: the bit has changed. */
 bool shunt_track_hold(struct shunt_stream *stream, uint8_t bit, bool on)

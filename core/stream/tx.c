@@ -45,20 +45,20 @@ static int dead_error(struct shunt_stream *stream)
 
 static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->peer_id };
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->seat.peer_id };
+	struct shunt_seat_out *out = &stream->seat.out;
 	uint64_t begun, until;
 
-	tx->ring.grow_asked = true;
-	if (shunt_link_send(stream->link, &message, NULL, 0))
+	out->ring.grow_asked = true;
+	if (shunt_link_send(stream->seat.link, &message, NULL, 0))
 		return;
 	begun = shunt_now(engine);
 	until = begun + GROW_PATIENCE;
 	do {
 		shunt_group_poll(engine);
-	} while (!atomic_load(&tx->ring.offer) && shunt_now(engine) < until);
+	} while (!atomic_load(&out->ring.offer) && shunt_now(engine) < until);
 	shunt_slow_stream(stream, SHUNT_STEP_GROW,
-			  shunt_config_live(&engine->config.slow_us) ? begun : 0, tx->ring.bytes);
+			  shunt_config_live(&engine->config.slow_us) ? begun : 0, out->ring.bytes);
 }
 
 /*
@@ -68,37 +68,37 @@ static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream
  */
 static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
-	bool asks = !tx->ring.grow_asked;
+	struct shunt_seat_out *out = &stream->seat.out;
+	bool asks = !out->ring.grow_asked;
 
-	if (tx->ring.bytes >= engine->config.ring_max || atomic_load(&tx->ring.offer))
+	if (out->ring.bytes >= engine->config.ring_max || atomic_load(&out->ring.offer))
 		return;
 	if (asks)
 		ask_to_grow(engine, stream);
-	if (atomic_load(&tx->ring.offer))
+	if (atomic_load(&out->ring.offer))
 		return;
 	shunt_credit_look(engine, stream);
 	if (asks)
-		shunt_overflow_open(tx);	/* the peer reads nothing, or is stopped */
+		shunt_overflow_open(out);	/* the peer reads nothing, or is stopped */
 }
 
 /* A short message is taken whole or not at all, so that two writers' do not mix. */
-static bool has_room(struct shunt_tx *tx, size_t bytes)
+static bool has_room(struct shunt_stream *stream, size_t bytes)
 {
-	uint64_t room = shunt_tx_room(tx, tx->offset);
+	uint64_t room = shunt_seat_room(&stream->seat.out, stream->tx.offset);
 
-	return shunt_tx_turns(tx) || room >= bytes || (bytes > SMALL && room);
+	return shunt_seat_turns(&stream->seat.out) || room >= bytes || (bytes > SMALL && room);
 }
 
 /* `more`: the program has said that more is to come (MSG_MORE, TCP_CORK). */
 static size_t place(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes, bool more)
 {
 	shunt_assert_held(&stream->tx.lock);
-	if (__builtin_expect(!has_room(&stream->tx, bytes), 0))
+	if (__builtin_expect(!has_room(stream, bytes), 0))
 		return 0;
-	if (__builtin_expect(more, 0) && !shunt_tx_turns(&stream->tx))
-		return shunt_lane_gather(stream->lane, stream, from, bytes);
-	return shunt_lane_send(stream->lane, stream, from, bytes);
+	if (__builtin_expect(more, 0) && !shunt_seat_turns(&stream->seat.out))
+		return shunt_lane_gather(stream->seat.lane, stream, from, bytes);
+	return shunt_lane_send(stream->seat.lane, stream, from, bytes);
 }
 
 /* The kernel could not deliver what comes before the link's bytes. */
@@ -114,23 +114,23 @@ static int reset_before(struct shunt_stream *stream)
 /* The reader may have room for us that is less than half its ring: once for all that it has given. */
 static void say_blocked(struct shunt_stream *stream)
 {
-	uint64_t consumed = atomic_load(&stream->tx.ring.consumed);
+	uint64_t consumed = atomic_load(&stream->seat.out.ring.consumed);
 
 	shunt_user_timeout_begin(stream);
-	if (stream->tx.ring.blocked_at == consumed)
+	if (stream->seat.out.ring.blocked_at == consumed)
 		return;
-	stream->tx.ring.blocked_at = consumed;
-	shunt_lane_no_room(stream->lane, atomic_load(&stream->fd));
-	shunt_lane_request(stream->lane, stream, SHUNT_WORK_BLOCKED);
+	stream->seat.out.ring.blocked_at = consumed;
+	shunt_lane_no_room(stream->seat.lane, atomic_load(&stream->fd));
+	shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_BLOCKED);
 }
 
 static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *stream,
 			 struct shunt_iov *from, size_t bytes, size_t done, int flags)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	uint64_t before = tx->offset;
-	bool gather = flags & MSG_MORE ||
-		      atomic_load_explicit(&tx->gather.corked, memory_order_relaxed);
+	bool gather = flags & MSG_MORE || atomic_load_explicit(&tx->corked, memory_order_relaxed);
 	size_t taken;
 	int error = -EAGAIN;
 	bool asked = false, open = false;
@@ -145,48 +145,46 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			error = -EFAULT;
 			break;
 		}
-		if (atomic_load_explicit(&tx->gather.since, memory_order_relaxed))
-			shunt_lane_push(stream->lane, stream);
+		if (atomic_load_explicit(&out->gather_since, memory_order_relaxed))
+			shunt_lane_push(stream->seat.lane, stream);
 
-		if (shunt_heading_unpassed(&tx->heading) && shunt_stream_tcp_closed(stream)) {
+		if (shunt_heading_unpassed(&out->heading) && shunt_stream_tcp_closed(stream)) {
 			/* Bytes before the error are reported first; the kernel keeps the error for the next call. */
 			error = taken || done ? -EPIPE : reset_before(stream);
 			break;
 		}
 		/* The program may have been told of that room. */
-		open = open || shunt_overflow_was_promised(tx) || shunt_overflow_is_open(tx);
+		open = open || shunt_overflow_was_promised(out) || shunt_overflow_is_open(out);
 		/* Said before the last look at the credit, so that the next one is told of. */
 		atomic_fetch_add(&tx->refusals, 1);
-		atomic_store(&tx->starved, true);
+		atomic_store(&out->starved, true);
 		shunt_group_poll(engine);
 		more = place(stream, from, bytes - taken, gather);
 		taken += more;
 		if (more)
 			continue;
 		if (asked) {
-			atomic_store(&tx->starved, true);
-			if (!has_room(tx, bytes - taken) || !shunt_send_buffer_roomy(stream)) {
-				if (open || shunt_overflow_is_open(tx))
+			atomic_store(&out->starved, true);
+			if (!has_room(stream, bytes - taken) || !shunt_send_buffer_roomy(stream)) {
+				if (open || shunt_overflow_is_open(out))
 					taken += shunt_overflow_take(stream, from, bytes - taken);
 				break;
 			}
-			if (!shunt_send_buffer_ready(
-				    stream,
-				    !shunt_lane_merges(
-					    stream->lane))) { /* no memory: TCP has its own */
-				atomic_store(&tx->want_link, false);
-				tx->quick = false;
+			if (!shunt_send_buffer_ready(stream,
+						     !shunt_lane_merges(stream->seat.lane))) { /* no memory: TCP has its own */
+				atomic_store(&out->want_link, false);
+				out->quick = false;
 				break;
 			}
 		}
 		ask_for_more(engine, stream);
 		asked = true;
-		if (atomic_load(&stream->lane->failed))
+		if (atomic_load(&stream->seat.lane->failed))
 			break;
 	}
 	if (__builtin_expect(taken < bytes, 0) && error == -EAGAIN) {
 		shunt_overflow_note(stream);
-		if (!has_room(tx, bytes - taken))
+		if (!has_room(stream, bytes - taken))
 			say_blocked(stream);
 	}
 	shunt_bytes_add(&tx->bytes, before, taken, true);
@@ -197,18 +195,18 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 			struct shunt_iov *from, size_t bytes, int flags)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	struct iovec part[SHUNT_IOV_BATCH];
 	struct msghdr message = { .msg_iov = part };
 	ssize_t sent;
 	int unsent;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (__builtin_expect(tx->trace.pendings != NULL, 0))
+	if (__builtin_expect(stream->seat.pendings != NULL, 0))
 		shunt_traced_abandon(engine, stream);
 	if (__builtin_expect(shunt_end_error(&stream->end), 0))
 		return dead_error(stream);
-	if (__builtin_expect(atomic_load_explicit(&tx->proof.show, memory_order_relaxed) ==
-				     SHUNT_PLACED,
+	if (__builtin_expect(atomic_load_explicit(&out->show, memory_order_relaxed) == SHUNT_PLACED,
 			     0)) {
 		if (shunt_proof_holds(stream))
 			return -EAGAIN;
@@ -220,8 +218,8 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 			return unsent;
 	}
 
-	if (__builtin_expect(shunt_heading_unpassed(&tx->heading), 0) &&
-	    !shunt_lane_handed_over(stream->lane, stream))
+	if (__builtin_expect(shunt_heading_unpassed(&out->heading), 0) &&
+	    !shunt_lane_handed_over(stream->seat.lane, stream))
 		return -EAGAIN;
 
 	/* The rest is sent by the next turn of the caller's loop. */
@@ -243,11 +241,11 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 
 void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	if (!shunt_heading_on_link(&stream->tx.heading))
+	if (!shunt_heading_on_link(&stream->seat.out.heading))
 		return;
 	shunt_reset_unread_answer(engine, fd, stream);
-	shunt_heading_turn(&stream->tx.heading, SHUNT_HEADING_LEAVES);
-	stream->tx.quick = false;
+	shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_LEAVES);
+	stream->seat.out.quick = false;
 	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 }
 
@@ -267,22 +265,22 @@ static ssize_t wait_for_peer(struct shunt_stream *stream)
  * so. A thread that has polled between two sends has heard. Polls of other threads are not looked at: each writes
  * their count, and each send would wait for it.
  */
-static void listen_now_and_then(struct shunt_engine *engine, struct shunt_tx *tx)
+static void listen_now_and_then(struct shunt_engine *engine, struct shunt_seat_out *out)
 {
 	uint64_t now;
 
-	if (tx->hearing.polls != shunt_thread.polls || tx->hearing.thread != &shunt_thread) {
-		bool polled = tx->hearing.thread == &shunt_thread;
+	if (out->hearing.polls != shunt_thread.polls || out->hearing.thread != &shunt_thread) {
+		bool polled = out->hearing.thread == &shunt_thread;
 
-		tx->hearing.polls = shunt_thread.polls;
-		tx->hearing.thread = &shunt_thread;
+		out->hearing.polls = shunt_thread.polls;
+		out->hearing.thread = &shunt_thread;
 		if (polled)
 			return;
 	}
 	now = shunt_cycles();
-	if (now - tx->hearing.at < DEAF_TICKS || engine->manual)	/* a simulation is the same each time */
+	if (now - out->hearing.at < DEAF_TICKS || engine->manual)	/* a simulation is the same each time */
 		return;
-	tx->hearing.at = now;
+	out->hearing.at = now;
 	shunt_group_poll(engine);
 }
 
@@ -291,30 +289,31 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		       struct shunt_iov *from, size_t done, int flags)
 {
 	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 	size_t bytes = from->left;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (__builtin_expect(!tx->quick, 0)) {
+	if (__builtin_expect(!out->quick, 0)) {
 		atomic_fetch_add(&tx->refusals, 1);	/* before it is known: what is said of room from now on counts */
 		if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
 			return -EPIPE;
 		/* The peer may want what the link carried sent again first. */
-		if (__builtin_expect(shunt_heading_halted(&tx->heading), 0))
+		if (__builtin_expect(shunt_heading_halted(&out->heading), 0))
 			return wait_for_peer(stream);
 		if (shunt_fork_rest_holds(stream))
 			return -EAGAIN;
 		shunt_track_choose(engine, stream);
-		if (tx->flip_at != SHUNT_NEVER && bytes > tx->flip_at - tx->offset &&
-		    tx->flip_at > tx->offset)
-			bytes = tx->flip_at - tx->offset;
+		if (out->flip_at != SHUNT_NEVER && bytes > out->flip_at - tx->offset &&
+		    out->flip_at > tx->offset)
+			bytes = out->flip_at - tx->offset;
 	}
-	if (shunt_heading_on_link(&tx->heading))
-		listen_now_and_then(engine, tx);
+	if (shunt_heading_on_link(&out->heading))
+		listen_now_and_then(engine, out);
 	if (__builtin_expect(shunt_end_has(&stream->end, SHUNT_END_BROKEN), 0))
 		return dead_error(stream);
 	if (shunt_stream_looks_released(stream))
 		shunt_tx_leave_link(engine, fd, stream);
-	if (shunt_heading_on_link(&tx->heading))
+	if (shunt_heading_on_link(&out->heading))
 		return send_link(engine, stream, from, bytes, done, flags);
 	return send_tcp(engine, fd, stream, from, bytes, flags);
 }
@@ -330,7 +329,8 @@ static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stre
 	begun = shunt_slow_begin(engine);
 	result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT, *deadline, moved);
 	shunt_slow_stream(stream, SHUNT_STEP_ROOM, begun,
-			  atomic_load(&stream->tx.staged) - atomic_load(&stream->tx.posted));
+			  atomic_load(&stream->seat.out.staged) -
+				  atomic_load(&stream->seat.out.posted));
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
 }
 
@@ -432,13 +432,13 @@ static ssize_t kernel_send(struct shunt_engine *engine, int fd, const struct iov
 /* No bytes: only whether a send would fail. */
 static ssize_t send_nothing(struct shunt_engine *engine, int fd, struct shunt_stream *stream, int flags)
 {
-	struct shunt_tx *tx = &stream->tx;
+	struct shunt_seat_out *out = &stream->seat.out;
 
 	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
 		return -EPIPE;
 	if (shunt_end_has(&stream->end, SHUNT_END_BROKEN))
 		return dead_error(stream);
-	if (shunt_heading_on_link(&tx->heading) && !shunt_stream_is_released(stream))
+	if (shunt_heading_on_link(&out->heading) && !shunt_stream_is_released(stream))
 		return 0;
 	return kernel_send(engine, fd, NULL, 0, flags | MSG_DONTWAIT);
 }
@@ -493,7 +493,7 @@ void shunt_stream_corked(struct shunt_stream *stream, bool on)
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_lock_take(&tx->lock);
-	atomic_store(&tx->gather.corked, on);
+	atomic_store(&tx->corked, on);
 	if (!on)
 		shunt_stream_push(stream);
 	shunt_lock_leave(&tx->lock);
@@ -502,8 +502,9 @@ void shunt_stream_corked(struct shunt_stream *stream, bool on)
 void shunt_stream_push(struct shunt_stream *stream)
 {
 	shunt_assert_held(&stream->tx.lock);
-	if (atomic_load(&stream->tx.gather.since) && shunt_heading_on_link(&stream->tx.heading) &&
+	if (atomic_load(&stream->seat.out.gather_since) &&
+	    shunt_heading_on_link(&stream->seat.out.heading) &&
 	    atomic_load(&stream->state) == SHUNT_LINKED)
-		shunt_lane_push(stream->lane, stream);
+		shunt_lane_push(stream->seat.lane, stream);
 }
 

@@ -13,18 +13,20 @@ void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late)
 {
 	uint64_t none = 0;
 
-	if (atomic_load(&stream->tx.stuck_since))
+	if (atomic_load(&stream->seat.out.stuck_since))
 		return;
-	atomic_store(&stream->tx.stuck_asked, false);
-	if (atomic_compare_exchange_strong(&stream->tx.stuck_since, &none, shunt_now(stream->engine) - late))
+	atomic_store(&stream->seat.out.stuck_asked, false);
+	if (atomic_compare_exchange_strong(&stream->seat.out.stuck_since, &none,
+					   shunt_now(stream->engine) - late))
 		due(stream->engine);
 }
 
 void shunt_user_timeout_changed(struct shunt_stream *stream)
 {
 	atomic_store(&stream->options.user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
-	if (atomic_load(&stream->tx.starved) || shunt_heading_halted(&stream->tx.heading))
+	if (atomic_load(&stream->seat.out.starved) ||
+	    shunt_heading_halted(&stream->seat.out.heading))
 		shunt_user_timeout_note(stream, 0);
-	if (atomic_load(&stream->tx.stuck_since))
+	if (atomic_load(&stream->seat.out.stuck_since))
 		due(stream->engine);
 }

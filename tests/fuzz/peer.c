@@ -57,7 +57,10 @@ static uint32_t some_id(struct shunt_stream *stream)
 {
 	unsigned int what = fuzz_below(in, 8);
 
-	return what == 7 ? fuzz_u32(in) & SHUNT_IMM_STREAM_MASK : what == 6 ? fuzz_below(in, 40) : stream ? stream->id : 0;
+	return what == 7 ? fuzz_u32(in) & SHUNT_IMM_STREAM_MASK :
+	       what == 6 ? fuzz_below(in, 40) :
+	       stream	 ? stream->seat.id :
+			   0;
 }
 
 /* An offset that means something to the stream, or nearly. */
@@ -84,7 +87,8 @@ static uint64_t some_value(struct shunt_stream *stream)
 /* Where the hostile peer wants bytes: a ring of its own, or not quite. */
 static struct shunt_place some_place(struct shunt_link *link, struct shunt_stream *stream)
 {
-	struct shunt_place place = { .stream = stream ? stream->peer_id : 1, .ring_bytes = 4096u << fuzz_below(in, 5) };
+	struct shunt_place place = { .stream = stream ? stream->seat.peer_id : 1,
+				     .ring_bytes = 4096u << fuzz_below(in, 5) };
 	const struct ibv_mr *mr = NULL;
 	uint64_t at = shunt_arena_take(&link->arena, 65536, &mr);
 

@@ -4,7 +4,7 @@
  * events reaches.
  */
 #include "tests/unit/machine_rows.h"
-#include "core/lane/heading.h"
+#include "core/link/heading.h"
 
 #define LINK SHUNT_HEADING_LINK
 #define UNPASSED(n) ((n) * SHUNT_HEADING_UNPASSED)

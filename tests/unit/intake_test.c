@@ -4,7 +4,7 @@
  * events reaches.
  */
 #include "tests/unit/machine_rows.h"
-#include "core/stream/intake.h"
+#include "core/link/intake.h"
 
 #define LINK SHUNT_INTAKE_LINK
 #define OPEN SHUNT_INTAKE_OPEN

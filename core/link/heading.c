@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/lane/heading.h"
+#include "core/link/heading.h"
 #include "core/base/machine.h"
 
 #define UNPASSED SHUNT_HEADING_UNPASSED_MASK
@@ -65,7 +65,7 @@ uint32_t shunt_heading_after(uint32_t word, uint32_t event)
 uint32_t shunt_heading_turn(struct shunt_heading *heading, enum shunt_heading_event event)
 {
 	return shunt_machine_turn(&heading->word, shunt_heading_after, event,
-				  "core/lane/heading.h");
+				  "core/link/heading.h");
 }
 
 bool shunt_heading_try(struct shunt_heading *heading, enum shunt_heading_event event)

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A direction as its reader has it: where the next byte comes from, and what the link may still bring. It is the
- * counterpart of the sender's heading (core/lane/heading.h).
+ * counterpart of the sender's heading (core/link/heading.h).
  *
  *	the link's messages     UPGRADE opens it ─── HANDBACK closes it ─── the queue pair's death ends it
  *	the program's reading   TCP ─── passes what opened it ──▶ ring ─── passes what closed it ──▶ TCP
  *
- * The reader is behind the messages by what it has not read: rx.boundary is where it passes next, rx.second the place
+ * The reader is behind the messages by what it has not read: seat.in.boundary is where it passes next, seat.in.second the place
  * after that. All facts are one word, and shunt_intake_turn() is its only writer: OPENS, CLOSES and
  * REPEATS under group.lock, BEGINS while nothing of a link can come, the other events under rx.lock. tests/unit/intake_test.c has the table of
  * states and events.
  */
-#ifndef SHUNT_CORE_STREAM_INTAKE_H
-#define SHUNT_CORE_STREAM_INTAKE_H
+#ifndef SHUNT_CORE_LINK_INTAKE_H
+#define SHUNT_CORE_LINK_INTAKE_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -21,7 +21,7 @@
 enum shunt_intake_fact {
 	SHUNT_INTAKE_LINK = 1 << 0,	/* the next byte for the program comes from the ring, not from TCP */
 	SHUNT_INTAKE_OPEN = 1 << 1,	/* the link may bring more */
-	SHUNT_INTAKE_FINAL = 1 << 2,	/* the link is dead: its bytes end at rx.tail, and TCP has the rest */
+	SHUNT_INTAKE_FINAL = 1 << 2,	/* the link is dead: its bytes end at seat.in.tail, and TCP has the rest */
 	SHUNT_INTAKE_COPIED = 1 << 3,	/* TCP has all that is not read: what the link still brings is a copy */
 	SHUNT_INTAKE_REPEAT = 1 << 4,	/* the kernel's queue begins with bytes that the link has brought, too (repeat.h) */
 };
@@ -30,7 +30,7 @@ enum shunt_intake_event {
 	SHUNT_INTAKE_BEGINS,	/* a stream without a link, or with a new one */
 	SHUNT_INTAKE_OPENS,	/* UPGRADE has come */
 	SHUNT_INTAKE_CLOSES,	/* HANDBACK has come */
-	SHUNT_INTAKE_PASSES,	/* the reader has come to rx.boundary */
+	SHUNT_INTAKE_PASSES,	/* the reader has come to seat.in.boundary */
 	SHUNT_INTAKE_DIES,	/* the queue pair is dead */
 	SHUNT_INTAKE_RETIRES,	/* the peer is asked for all that is not read over TCP */
 	SHUNT_INTAKE_IS_OVER,	/* the program has been told that the connection is over */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/stream/intake.h"
+#include "core/link/intake.h"
 #include "core/base/machine.h"
 
 /* Where TCP has all, nothing is left to pass. */
@@ -53,7 +53,7 @@ uint32_t shunt_intake_after(uint32_t word, uint32_t event)
 
 void shunt_intake_turn(struct shunt_intake *intake, enum shunt_intake_event event)
 {
-	shunt_machine_turn(&intake->word, shunt_intake_after, event, "core/stream/intake.h");
+	shunt_machine_turn(&intake->word, shunt_intake_after, event, "core/link/intake.h");
 }
 
 bool shunt_intake_try(struct shunt_intake *intake, enum shunt_intake_event event)

@@ -12,8 +12,8 @@
  * All of it is one word, and shunt_heading_turn() is its only writer. tx.lock, except IS_PASSED (group.lock) and IS_POSTED
  * (lane.lock). tests/unit/heading_test.c has the table of states and events.
  */
-#ifndef SHUNT_CORE_LANE_HEADING_H
-#define SHUNT_CORE_LANE_HEADING_H
+#ifndef SHUNT_CORE_LINK_HEADING_H
+#define SHUNT_CORE_LINK_HEADING_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
