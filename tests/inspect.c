@@ -317,7 +317,7 @@ void stream_spoil_key(struct shunt_stream *stream)
 
 void stream_free_kept(struct shunt_stream *stream)
 {
-	free(atomic_load(&stream->seat.out.stage.window));
+	free(atomic_load(&stream->seat.window));
 }
 
 /* --- a stream without a peer --- */

@@ -92,7 +92,7 @@ static void drop_former(struct shunt_stream *stream, struct shunt_send_window *w
 /* A device that fetches nothing has copied the bytes when they were posted. */
 static void part_with(struct shunt_stream *stream, struct shunt_send_buffer *stage, bool is_fetched)
 {
-	struct shunt_send_window *window = stage->window;
+	struct shunt_send_window *window = stream->seat.window;
 
 	if (!is_fetched || !stream->seat.lane->fetches) {
 		drop_buffer(stream, stage);
@@ -109,8 +109,8 @@ bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart)
 
 	if (!stage->bytes && !make_buffer(stream, stage, SHUNT_SEND_BUFFER_BYTES))
 		return false;
-	if (__builtin_expect(shunt_lane_keeps(stream->seat.lane) && !stage->window, 0))
-		stage->window = shunt_send_window_make();
+	if (__builtin_expect(shunt_lane_keeps(stream->seat.lane) && !stream->seat.window, 0))
+		stream->seat.window = shunt_send_window_make();
 	if (apart && !stage->cuts)
 		stage->cuts = calloc(1, sizeof(*stage->cuts));
 	return !apart || stage->cuts;
@@ -118,8 +118,8 @@ bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart)
 
 void shunt_send_buffer_leave(struct shunt_stream *stream)
 {
-	if (stream->seat.out.stage.window)
-		drop_former(stream, stream->seat.out.stage.window);
+	if (stream->seat.window)
+		drop_former(stream, stream->seat.window);
 	shunt_send_window_leave(stream);
 	if (stream->seat.out.stage.bytes && stream->seat.lane->fetches)
 		drop_buffer(stream, &stream->seat.out.stage);
@@ -313,7 +313,7 @@ static uint32_t width(struct shunt_stream *stream, uint64_t bytes)
 bool shunt_send_buffer_may_widen(const struct shunt_stream *stream)
 {
 	const struct shunt_send_buffer *stage = &stream->seat.out.stage;
-	const struct shunt_send_window *window = stage->window;
+	const struct shunt_send_window *window = stream->seat.window;
 	uint64_t kept = atomic_load(&stage->kept_wr);
 
 	return __builtin_expect(!kept, 1) || atomic_load(&stream->seat.lane->retired) >= kept ||
@@ -342,7 +342,7 @@ static void move(const struct shunt_send_buffer *stage, const struct shunt_send_
 static int may_part(struct shunt_stream *stream, uint64_t from)
 {
 	struct shunt_seat_out *out = &stream->seat.out;
-	struct shunt_send_window *window = out->stage.window;
+	struct shunt_send_window *window = stream->seat.window;
 
 	if (window && former_is_free(stream, window))
 		drop_former(stream, window);
@@ -403,8 +403,8 @@ bool shunt_send_buffer_narrow(struct shunt_stream *stream)
 	empty = atomic_load(&out->staged) == shunt_send_buffer_arrived(stream) &&
 		shunt_send_window_is_quiet(stream);
 	if (empty) {
-		if (out->stage.window)
-			drop_former(stream, out->stage.window);
+		if (stream->seat.window)
+			drop_former(stream, stream->seat.window);
 		shunt_send_window_leave(stream);
 		drop_buffer(stream, &out->stage);
 	}

@@ -11,7 +11,7 @@
 
 static struct shunt_send_window *window_of(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->seat.out.stage.window);
+	return atomic_load(&stream->seat.window);
 }
 
 struct shunt_send_window *shunt_send_window_make(void)

@@ -31,8 +31,6 @@ uint32_t shunt_heading_after(uint32_t word, uint32_t event)
 	if (!is_possible(word, event))
 		return SHUNT_MACHINE_WRONG;
 	switch (event) {
-	case SHUNT_HEADING_BEGINS:
-		return 0;
 	case SHUNT_HEADING_UPGRADES:
 		return (word & ~(uint32_t)HALF) | SHUNT_HEADING_LINK | SHUNT_HEADING_UNPASSED;
 	case SHUNT_HEADING_HANDS_BACK:

@@ -9,8 +9,8 @@
  *	                        ▼                      ▼
  *	            HALTED: the reader's place is not known ── SETTLES ──▶ TCP
  *
- * All of it is one word, and shunt_heading_turn() is its only writer. tx.lock, except IS_PASSED (group.lock) and IS_POSTED
- * (lane.lock). tests/unit/heading_test.c has the table of states and events.
+ * All of it is one word, and shunt_heading_turn() is its only writer; a seat begins with 0. tx.lock, except IS_PASSED
+ * (group.lock) and IS_POSTED (lane.lock). tests/unit/heading_test.c has the table of states and events.
  */
 #ifndef SHUNT_CORE_LINK_HEADING_H
 #define SHUNT_CORE_LINK_HEADING_H
@@ -30,7 +30,6 @@ enum shunt_heading_fact {
 };
 
 enum shunt_heading_event {
-	SHUNT_HEADING_BEGINS,	/* a stream without a link, or with a new one */
 	SHUNT_HEADING_UPGRADES,	/* to the link, behind what TCP has */
 	SHUNT_HEADING_HANDS_BACK,	/* to TCP, behind what the lane is still to post */
 	SHUNT_HEADING_IS_POSTED,	/* the lane has posted HANDBACK, or the peer knows of it */

@@ -27,8 +27,6 @@ uint32_t shunt_intake_after(uint32_t word, uint32_t event)
 	if (!is_possible(word, event))
 		return SHUNT_MACHINE_WRONG;
 	switch (event) {
-	case SHUNT_INTAKE_BEGINS:
-		return 0;
 	case SHUNT_INTAKE_OPENS:
 		return word | SHUNT_INTAKE_OPEN;
 	case SHUNT_INTAKE_CLOSES:

@@ -7,9 +7,9 @@
  *	the program's reading   TCP ─── passes what opened it ──▶ ring ─── passes what closed it ──▶ TCP
  *
  * The reader is behind the messages by what it has not read: seat.in.boundary is where it passes next, seat.in.second the place
- * after that. All facts are one word, and shunt_intake_turn() is its only writer: OPENS, CLOSES and
- * REPEATS under group.lock, BEGINS while nothing of a link can come, the other events under rx.lock. tests/unit/intake_test.c has the table of
- * states and events.
+ * after that. All facts are one word, and shunt_intake_turn() is its only writer; a seat begins with 0. OPENS,
+ * CLOSES and REPEATS come under group.lock, the other events under rx.lock. tests/unit/intake_test.c has the table of states
+ * and events.
  */
 #ifndef SHUNT_CORE_LINK_INTAKE_H
 #define SHUNT_CORE_LINK_INTAKE_H
@@ -27,7 +27,6 @@ enum shunt_intake_fact {
 };
 
 enum shunt_intake_event {
-	SHUNT_INTAKE_BEGINS,	/* a stream without a link, or with a new one */
 	SHUNT_INTAKE_OPENS,	/* UPGRADE has come */
 	SHUNT_INTAKE_CLOSES,	/* HANDBACK has come */
 	SHUNT_INTAKE_PASSES,	/* the reader has come to seat.in.boundary */

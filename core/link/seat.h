@@ -112,7 +112,6 @@ struct shunt_send_buffer {	/* tx.lock; see send_buffer.h */
 	uint32_t lkey;
 	/* where it keeps what was posted */
 	_Atomic uint64_t kept_wr;	/* lane.lock: number of the last WR that it is kept for; 0 none */
-	struct shunt_send_window *_Atomic window;	/* NULL: nothing is kept, or it was not given memory */
 	_Atomic uint64_t reusable;	/* stream offset up to which they may be already */
 };
 
@@ -251,23 +250,28 @@ struct shunt_leaving {
 };
 
 struct shunt_seat {
-	/* These outlive it: a thread that is late may still find the seat in its lane's queue. */
+	/* The next life has these, too, because a thread that is late may still look at them. */
 	struct shunt_stream *next;	/* in its lane's queue: lane.queue_lock; the last names itself; NULL: it is not queued */
 	struct shunt_pendings *_Atomic pendings;	/* sends that are followed (core/trace/pending.h); NULL: none has been */
+	struct shunt_send_window *_Atomic window;	/* core/lane/send_window.h; NULL: nothing is kept, or it was not given memory */
 
+	/* From here on shunt_seat_begin() puts everything back. */
 	struct shunt_link *_Atomic link;	/* changes under group.lock */
 	struct shunt_lane *lane;
 	uint32_t id;		/* ours, as the peer calls the stream */
 	uint32_t peer_id;
 	struct shunt_control *control;	/* our control line: the peer writes it */
-	uint64_t chain;		/* lane.lock: number of the chain that has its last WR */
 	_Atomic uint32_t work;	/* enum shunt_work: what it wants of its lane (lane_queue.h) */
 	_Atomic uint8_t release;	/* enum shunt_release */
+	uint64_t chain;		/* lane.lock: number of the chain that has its last WR */
 	_Alignas(64) struct shunt_seat_out out;
 	_Alignas(64) struct shunt_seat_in in;
 	struct shunt_leaving leaving;
 	struct shunt_idle idle;	/* on the link */
 };
+
+/* Nothing of the seat is in use, and nobody finds it by its link: what it keeps is as in a new one. */
+void shunt_seat_begin(struct shunt_seat *seat);
 
 /* The kernel's end is to be said later. */
 static inline bool shunt_seat_fin_is_due(const struct shunt_seat_out *out)

@@ -66,6 +66,7 @@ static enum readiness stream_let_go(struct shunt_engine *engine, struct shunt_st
 	if (readiness == READY) {
 		shunt_streams_vacate(stream);
 		shunt_streams_unlink(stream);
+		shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 		atomic_store(&stream->state, SHUNT_CANDIDATE);
 	}
 	if (readiness == NEVER)

@@ -88,6 +88,12 @@ uint64_t shunt_end_learn(struct shunt_end *end, enum shunt_end_event event, int 
 	return word;
 }
 
+void shunt_end_leave_link(struct shunt_end *end)
+{
+	shunt_end_learn(end, SHUNT_LEARN_LINK_LEFT, 0);
+	atomic_store_explicit(&end->fin, SHUNT_NEVER, memory_order_release);
+}
+
 void shunt_end_begin(struct shunt_end *end)
 {
 	atomic_store_explicit(&end->word, 0, memory_order_relaxed);

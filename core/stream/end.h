@@ -69,6 +69,8 @@ struct shunt_end {
 uint64_t shunt_end_after(uint64_t word, enum shunt_end_event event, int error);
 /* The event takes effect. Returns the word before it. Any thread, any lock. */
 uint64_t shunt_end_learn(struct shunt_end *end, enum shunt_end_event event, int error);
+/* The stream has no link any more: what the link has told of the end does not count. */
+void shunt_end_leave_link(struct shunt_end *end);
 /* As in a new stream. Nobody else looks. */
 void shunt_end_begin(struct shunt_end *end);
 

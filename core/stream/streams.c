@@ -44,75 +44,14 @@ static bool is_in_use(const struct shunt_stream *stream)
 	return atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_UNUSED;
 }
 
-/* Each after the one before; what is read afterwards is read after all of them: one barrier instead of fifty. */
+/* Each after the one before. The last one, of `state`, is the barrier for all of them. */
 #define set(word, value) atomic_store_explicit(word, value, memory_order_release)
 
 void shunt_streams_unlink(struct shunt_stream *stream)
 {
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
-	struct shunt_seat_in *in = &stream->seat.in;
-
-	stream->seat.lane = NULL;
-	stream->seat.id = stream->seat.peer_id = 0;
-	set(&stream->claim.state, SHUNT_UNCLAIMED);
-	set(&stream->seat.leaving.retiring, SHUNT_STAYING);
-	set(&stream->seat.leaving.asked, SHUNT_NOT_ASKED);
-	stream->seat.chain = 0;
-	set(&stream->seat.release, 0);
-	set(&stream->seat.work, 0);
-
-	shunt_heading_turn(&out->heading, SHUNT_HEADING_BEGINS);
-	out->quick = false;
-	set(&out->ring.grow_asked, false);
-	set(&out->announced, 0);
-	set(&out->left_at, SHUNT_NEVER);
-	set(&out->upgrade_at, 0);
-	set(&out->handback_at, 0);	/* of another stream that had this memory: a failover asks what came before it */
-	tx->backlog.fin = false;
-	set(&out->fin_later.fd, SHUNT_FIN_NOT_DUE);
-	out->fin_later.wr = 0;
-	set(&out->pin, NULL);
-	set(&out->pinned_wr, 0);
-	set(&out->ring.old_bytes, 0);
-	set(&out->want_link, false);
-	set(&out->held, 0);
-	set(&out->starved, false);
-	set(&out->stuck_since, 0);
-	set(&out->gather_since, 0);
-	out->last_wr = 0;
-	set(&out->ring.from, 0);
-	out->copying.round = out->copying.posted = out->copying.bytes = 0;
-	set(&out->ring.bytes, 0);
-	set(&out->ring.consumed, 0);
-	set(&out->ring.offer, 0);
-	out->ring.blocked_at = SHUNT_NEVER;
-	shunt_overflow_begin(out);
-	set(&out->ring.turning, false);
-	out->flip_at = SHUNT_NEVER;
-	set(&out->show, SHUNT_SHOWN);
-	shunt_send_buffer_free(&out->stage);
-
-	shunt_intake_turn(&in->intake, SHUNT_INTAKE_BEGINS);
-	shunt_end_learn(&stream->end, SHUNT_LEARN_LINK_LEFT, 0);
-	set(&stream->end.fin, SHUNT_NEVER);
-	in->ring.asked_again = false;
-	set(&in->announced, 0);
-	set(&in->ring.grown, false);
-	in->ring.quiet_tail = in->ring.quiet_since = 0;
-	set(&in->boundary, SHUNT_NEVER);
-	set(&in->second, SHUNT_NEVER);
-	set(&in->proof.state, SHUNT_PROVEN);
-	set(&in->proof.at, SHUNT_NEVER);
-	set(&in->ring.next_bytes, 0);
-	set(&in->next_from, SHUNT_NEVER);
-	in->ring.credited = 0;
-	set(&in->ring.sender_waits, false);
-	set(&in->withheld, 0);
-	in->ring.at = NULL;
-	in->ring.bytes = 0;
-	in->ring.from = 0;
-	atomic_thread_fence(memory_order_seq_cst);
+	shunt_send_buffer_free(&stream->seat.out.stage);
+	shunt_seat_begin(&stream->seat);
+	shunt_end_leave_link(&stream->end);
 }
 
 /* Everything but what stale holders of the pointer may still be using: locks and list links. */
@@ -120,7 +59,6 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
 
 	shunt_streams_unlink(stream);
 	stream->file.kind = SHUNT_FILE_STREAM;
@@ -129,13 +67,12 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->why.plain = SHUNT_REASON_NONE;
 	stream->why.left = SHUNT_LEFT_NEVER;
 	stream->why.left_times = 0;
-	set(&stream->seat.link, NULL);
 	stream->tuple = (struct shunt_tuple) { 0 };
 	stream->proven_on = 0;
 	stream->possession = NULL;
 	set(&stream->marks.own, SHUNT_MARKS_NONE);
 	set(&stream->marks.users, 0);
-	set(&stream->seat.idle.since, 0);
+	set(&stream->claim.state, SHUNT_UNCLAIMED);
 	stream->claim.moved = 0;
 	stream->rendezvous = NULL;
 	set(&stream->carried_since, 0);
@@ -151,8 +88,6 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	memset(stream->dialled, 0, sizeof(stream->dialled));
 	stream->sharing.rest = 0;
 	stream->parting = SHUNT_PARTING_NONE;
-	stream->tx.backlog.fd = -1;
-	stream->tx.backlog.lingers = false;
 	stream->refusing = false;
 	set(&stream->role, SHUNT_CONNECTOR);
 	set(&stream->mock, (uint8_t)__atomic_load_n(&engine->config.mock, __ATOMIC_SEQ_CST));
@@ -167,6 +102,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	tx->nonce_at = SHUNT_NEVER;
 	set(&tx->corked, false);
 	tx->backlog.written = 0;
+	tx->backlog.fd = -1;
+	tx->backlog.lingers = tx->backlog.fin = false;
 	tx->offset = 0;
 	tx->bytes = (struct shunt_bytes) { 0 };
 	memset(tx->sizes, 0, sizeof(tx->sizes));
@@ -176,9 +113,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	rx->nonce.aside = 0;
 	shunt_end_begin(&stream->end);
 	set(&rx->head, 0);
-	set(&in->followed, 0);
 	set(&rx->answers, 0);
-	set(&in->tail, 0);
 	rx->bytes = (struct shunt_bytes) { 0 };
 	atomic_store(&stream->state, SHUNT_FRESH);
 }

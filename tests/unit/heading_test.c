@@ -14,7 +14,6 @@
 #define KERNELS SHUNT_HEADING_KERNELS
 
 static const struct machine_row rows[] = {
-	{ "a stream that had this memory", LINK | UNPASSED(1) | HALTED, SHUNT_HEADING_BEGINS, 0 },
 	{ "to the link", 0, SHUNT_HEADING_UPGRADES, LINK | UNPASSED(1) },
 	{ "to the link, before the last HANDBACK is passed", UNPASSED(1), SHUNT_HEADING_UPGRADES, WRONG },
 	{ "to the link twice", LINK, SHUNT_HEADING_UPGRADES, WRONG },
