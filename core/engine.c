@@ -155,7 +155,7 @@ static void say_end(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_streams_reset(engine, stream, stream->fd);
 	else
 		shunt_tx_finish(stream);
-	shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_RELEASE);
+	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RELEASE);
 }
 
 static void say_ends(struct shunt_engine *engine, uint64_t until)

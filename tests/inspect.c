@@ -173,7 +173,7 @@ void stream_announce_end(struct shunt_stream *stream)
 
 void stream_request(struct shunt_stream *stream, uint32_t work)
 {
-	shunt_lane_request(stream->seat.lane, stream, work);
+	shunt_lane_request(stream->seat.lane, &stream->seat, work);
 }
 
 /* --- bytes --- */

@@ -17,7 +17,7 @@ struct shunt_chain {
 	uint64_t bytes;				/* of data in it */
 	uint32_t kept;				/* WRs whose bytes a stage keeps until they are complete */
 	uint64_t number;			/* of chains so far */
-	struct shunt_stream *owner[CHAIN_MAX];	/* NULL: the lane itself */
+	struct shunt_seat *owner[CHAIN_MAX];	/* NULL: the lane itself */
 	uint32_t work[CHAIN_MAX];		/* what the WR serves */
 	uint64_t value[CHAIN_MAX];		/* a control word, or the stream offset behind the data */
 	struct ibv_send_wr wr[CHAIN_MAX];
@@ -62,9 +62,9 @@ void shunt_chain_begin(struct shunt_chain *chain)
 	chain->kept = 0;
 }
 
-bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream *stream)
+bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_seat *seat)
 {
-	return stream->seat.chain == chain->number;
+	return seat->chain == chain->number;
 }
 
 /* Posts the chain first if its WRs are in the way. A sender that never waits gets its completions here. */
@@ -116,39 +116,40 @@ static void undo(struct shunt_chain *chain, uint32_t from, uint32_t count)
 }
 
 /* Bytes up to `end` have been posted, with WR `number`. */
-static void posted_data(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number, uint64_t end, bool kept)
+static void posted_data(struct shunt_lane *lane, struct shunt_seat *seat, uint64_t number,
+			uint64_t end, bool kept)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
 
 	lane->counters.merged++;
 	out->last_wr = number;
 	if (__builtin_expect(lane->trace != NULL, 0))
-		shunt_lane_trace_post(lane, stream, end, number);
+		shunt_lane_trace_post(lane, seat, end, number);
 	shunt_send_buffer_posted(&out->stage, end);
 	if (__builtin_expect(kept, 0))
-		shunt_send_buffer_keep(stream, number, end);
+		shunt_send_buffer_keep(seat, number, end);
 	atomic_store_explicit(&out->posted, end, memory_order_release);
-	if (__builtin_expect(kept, 0) && !shunt_send_buffer_roomy(stream))
-		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
+	if (__builtin_expect(kept, 0) && !shunt_send_buffer_roomy(seat))
+		shunt_lane_hold(lane, seat, SHUNT_WORK_DONE);
 	else if (__builtin_expect(atomic_load_explicit(&out->starved, memory_order_relaxed), 0))
-		lane->hooks->roomy(stream);
+		lane->hooks->roomy(seat);
 }
 
 /* The seat may go, once nothing that was posted for it is fetched any more. */
-static void posted_release(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t number)
+static void posted_release(struct shunt_lane *lane, struct shunt_seat *seat, uint64_t number)
 {
-	atomic_fetch_or(&stream->seat.release, SHUNT_RELEASE_POSTED);
-	stream->seat.out.last_wr = number;
+	atomic_fetch_or(&seat->release, SHUNT_RELEASE_POSTED);
+	seat->out.last_wr = number;
 	if (shunt_lane_keeps(lane))
-		shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
+		shunt_lane_hold(lane, seat, SHUNT_WORK_DONE);
 	else
-		lane->hooks->released(stream);
+		lane->hooks->released(seat);
 }
 
 /* TCP may go on as soon as it has arrived. */
-static void posted_handback(struct shunt_lane *lane, struct shunt_stream *stream)
+static void posted_handback(struct shunt_lane *lane, struct shunt_seat *seat)
 {
-	if (!(shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_IS_POSTED) &
+	if (!(shunt_heading_turn(&seat->out.heading, SHUNT_HEADING_IS_POSTED) &
 	      SHUNT_HEADING_AWAITED))
 		return;
 	atomic_store(&lane->unsettled, true);
@@ -167,7 +168,7 @@ static bool is_kept(const struct shunt_chain *chain, uint32_t i)
 /* WR number i has been posted. */
 static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 {
-	struct shunt_stream *stream = chain->owner[i];
+	struct shunt_seat *seat = chain->owner[i];
 	struct shunt_lane *lane = chain->lane;
 
 	switch (chain->work[i]) {
@@ -177,18 +178,18 @@ static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 			lane->counters.merged++;
 			return;
 		}
-		posted_data(lane, stream, number, chain->value[i], is_kept(chain, i));
+		posted_data(lane, seat, number, chain->value[i], is_kept(chain, i));
 		return;
 	case SHUNT_WORK_FIN:
-		stream->seat.out.fin_later.wr = number;
-		if (shunt_seat_fin_is_due(&stream->seat.out))
-			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
+		seat->out.fin_later.wr = number;
+		if (shunt_seat_fin_is_due(&seat->out))
+			shunt_lane_hold(lane, seat, SHUNT_WORK_DONE);
 		break;
 	case SHUNT_WORK_HANDBACK:
-		posted_handback(lane, stream);
+		posted_handback(lane, seat);
 		break;
 	case SHUNT_WORK_RELEASE:
-		posted_release(lane, stream, number);
+		posted_release(lane, seat, number);
 		break;
 	}
 	lane->counters.control++;
@@ -215,7 +216,7 @@ bool shunt_chain_flush(struct shunt_chain *chain)
 		if (i + 1 < count)
 			chain->wr[i].next = &chain->wr[i + 1];
 		if (chain->work[i] == SHUNT_WORK_DATA)
-			atomic_store(&chain->owner[i]->seat.out.exposed, chain->value[i]);
+			atomic_store(&chain->owner[i]->out.exposed, chain->value[i]);
 	}
 	chain->wr[count - 1].send_flags |= IBV_SEND_SOLICITED;	/* one event for all of them (CP-05) */
 	if (__builtin_expect(lane->trace != NULL, 0))
@@ -231,31 +232,32 @@ bool shunt_chain_flush(struct shunt_chain *chain)
 	return taken == count;
 }
 
-static uint32_t next(struct shunt_chain *chain, struct shunt_stream *stream, uint32_t work, uint64_t value)
+static uint32_t next(struct shunt_chain *chain, struct shunt_seat *seat, uint32_t work,
+		     uint64_t value)
 {
 	uint32_t i = chain->count++;
 
-	chain->owner[i] = stream;
+	chain->owner[i] = seat;
 	chain->work[i] = work;
 	chain->value[i] = value;
-	if (stream)
-		stream->seat.chain = chain->number;
+	if (seat)
+		seat->chain = chain->number;
 	return i;
 }
 
-bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream, enum shunt_imm type,
+bool shunt_chain_control(struct shunt_chain *chain, struct shunt_seat *seat, enum shunt_imm type,
 			 uint32_t work, uint64_t value)
 {
 	struct shunt_lane *lane = chain->lane;
-	uint32_t id = stream ? stream->seat.peer_id : 0;
-	uint32_t word = stream ? type : lane->number;
+	uint32_t id = seat ? seat->peer_id : 0;
+	uint32_t word = seat ? type : lane->number;
 	uint64_t number;
 	uint32_t i;
 
 	shunt_assert_held(&chain->lane->lock);
-	if (!room(chain, 0, stream ? lane->reserve : 0))
+	if (!room(chain, 0, seat ? lane->reserve : 0))
 		return false;
-	i = next(chain, stream, work, value);
+	i = next(chain, seat, work, value);
 	number = lane->sent + i + 1;
 	chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)&chain->value[i], .length = 8 };
 	shunt_wr_fill(&chain->wr[i], &chain->sge[i], 1,
@@ -271,23 +273,23 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream,
  * far. False: the QP does not take that.
  */
 static __attribute__((noinline)) bool write_records(struct shunt_chain *chain,
-						    struct shunt_stream *stream, uint64_t upto,
+						    struct shunt_seat *seat, uint64_t upto,
 						    uint32_t admitted)
 {
-	if (shunt_pendings_end(stream->seat.pendings) > upto)
+	if (shunt_pendings_end(seat->pendings) > upto)
 		return true;
 	if (!shunt_chain_flush(chain)) {
 		shunt_window_return(&chain->lane->window, admitted);
 		return false;
 	}
-	shunt_lane_trace_write(chain->lane, stream, upto);
+	shunt_lane_trace_write(chain->lane, seat, upto);
 	return true;
 }
 
-enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream)
+enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_seat *seat)
 {
 	struct shunt_lane *lane = chain->lane;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
 	struct shunt_send_buffer *stage = &out->stage;
 	uint64_t staged = atomic_load_explicit(&out->staged, memory_order_acquire);
 	uint64_t limit = shunt_seat_limit(out), end = staged < limit ? staged : limit;
@@ -310,13 +312,13 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 			part_of = SHUNT_WR_AHEAD;
 		if (part_of == SHUNT_WR_WHOLE && !room(chain, piece, lane->reserve))
 			return SHUNT_CHAIN_STALLED;
-		if (__builtin_expect(shunt_lane_trace_due(stream), 0) && !behind) {
+		if (__builtin_expect(shunt_lane_trace_due(seat), 0) && !behind) {
 			uint32_t both = part_of == SHUNT_WR_AHEAD ? whole : piece;
 
-			if (!write_records(chain, stream, offset + both, both))
+			if (!write_records(chain, seat, offset + both, both))
 				return SHUNT_CHAIN_STALLED;
 		}
-		i = next(chain, stream, SHUNT_WORK_DATA, offset + piece);
+		i = next(chain, seat, SHUNT_WORK_DATA, offset + piece);
 		number = lane->sent + i + 1;
 		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_send_buffer_at(stage, offset), .length = piece,
 						   .lkey = stage->lkey };
@@ -326,7 +328,7 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 		shunt_wr_fill(&chain->wr[i], &chain->sge[i], 1, flags, number,
 			      shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND :
 									  SHUNT_IMM_DATA,
-					     stream->seat.peer_id),
+					     seat->peer_id),
 			      shunt_wr_place(out, offset), out->ring.rkey);
 		if (part_of == SHUNT_WR_AHEAD)
 			shunt_wr_silence(&chain->wr[i]);

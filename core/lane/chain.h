@@ -14,7 +14,7 @@ void shunt_chain_change(struct shunt_lane *lane) SHUNT_REQUIRES(lane->lock);
 void shunt_chain_fini(struct shunt_lane *lane);
 
 /* Adds a control message that serves `work`; stream NULL: of the lane itself. False: no credit. */
-bool shunt_chain_control(struct shunt_chain *chain, struct shunt_stream *stream, enum shunt_imm type,
+bool shunt_chain_control(struct shunt_chain *chain, struct shunt_seat *seat, enum shunt_imm type,
 			 uint32_t work, uint64_t value);
 enum shunt_chain_took {
 	SHUNT_CHAIN_STALLED,	/* no credit, or the window is closed */
@@ -23,9 +23,9 @@ enum shunt_chain_took {
 };
 
 /* Adds WRs for what the stream has staged. */
-enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_stream *stream);
+enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_seat *seat);
 /* Whether work of the stream is in the chain that is under construction. */
-bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_stream *stream);
+bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_seat *seat);
 /* One doorbell for all that was collected. False: the QP did not take it all; the rest is work again. */
 bool shunt_chain_flush(struct shunt_chain *chain);
 /* Forgets what was left of an interrupted one. */

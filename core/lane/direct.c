@@ -29,15 +29,16 @@ static inline bool admitted(struct shunt_lane *lane, uint32_t bytes)
 }
 
 /* One WR of at most `bytes`, for stream offset `offset`. Returns its length; 0: the QP refused it, or from->bad. */
-static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *stream,
+static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_seat *seat,
 				  struct shunt_iov *from, uint32_t bytes, uint64_t offset,
 				  enum shunt_wr_part part_of)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
 	struct shunt_iov rest = *from;
 	struct iovec part;
 	struct ibv_sge sge[SHUNT_LANE_SGES];
-	uint32_t lkey = out->pin ? out->pin->mr->lkey : 0;
+	const struct shunt_zero_copy *pin = atomic_load_explicit(&out->pin, memory_order_relaxed);
+	uint32_t lkey = pin ? pin->mr->lkey : 0;
 	struct ibv_send_wr wr;
 	uint32_t length = 0;
 	int sges = 0, flags, error;
@@ -50,11 +51,11 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 	}
 	/* A sender that has pinned its buffer waits for this WR (zero_copy.c). */
 	flags = shunt_wr_flags(lane, lane->sent + 1, 0, length, true,
-			       length > lane->max_inline || (out->pin && lane->retains));
+			       length > lane->max_inline || (pin && lane->retains));
 	flags |= shunt_copying_flags(lane, out, offset, length);
 	shunt_wr_fill(&wr, sge, sges, flags | IBV_SEND_SOLICITED, lane->sent + 1,
 		      shunt_imm_make(part_of == SHUNT_WR_BEHIND ? SHUNT_IMM_ROUND : SHUNT_IMM_DATA,
-				     stream->seat.peer_id),
+				     seat->peer_id),
 		      shunt_wr_place(out, offset), out->ring.rkey);
 	if (part_of == SHUNT_WR_AHEAD)
 		shunt_wr_silence(&wr);
@@ -73,27 +74,28 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_stream *
 		return length;
 	}
 	out->last_wr = lane->sent;
-	if (__builtin_expect(out->pin != NULL, 0))
-		shunt_zero_copy_posted(stream, lane->sent, offset, wr.sg_list, flags & IBV_SEND_INLINE);
+	if (__builtin_expect(pin != NULL, 0))
+		shunt_zero_copy_posted(seat, lane->sent, offset, wr.sg_list,
+				       flags & IBV_SEND_INLINE);
 	atomic_store_explicit(&out->posted, offset + length, memory_order_release);
 	return length;
 }
 
 /* All `bytes`, of which `first` are before the ring's end, or none. */
 static __attribute__((noinline)) uint32_t post_round(struct shunt_lane *lane,
-						     struct shunt_stream *stream,
+						     struct shunt_seat *seat,
 						     struct shunt_iov *whole, uint32_t first,
 						     uint32_t bytes)
 {
-	uint64_t offset = atomic_load_explicit(&stream->seat.out.posted, memory_order_relaxed);
+	uint64_t offset = atomic_load_explicit(&seat->out.posted, memory_order_relaxed);
 	struct shunt_iov from = *whole;
 
-	if (!post_piece(lane, stream, whole, first, offset, SHUNT_WR_AHEAD)) {
+	if (!post_piece(lane, seat, whole, first, offset, SHUNT_WR_AHEAD)) {
 		shunt_window_return(&lane->window, bytes - first);
 		return 0;
 	}
 	shunt_iov_advance(&from, first);
-	if (post_piece(lane, stream, &from, bytes - first, offset + first, SHUNT_WR_BEHIND))
+	if (post_piece(lane, seat, &from, bytes - first, offset + first, SHUNT_WR_BEHIND))
 		return bytes;
 	whole->bad = from.bad;
 	return 0;
@@ -101,30 +103,30 @@ static __attribute__((noinline)) uint32_t post_round(struct shunt_lane *lane,
 
 /* Bytes that have been admitted are about to be posted. */
 static __attribute__((noinline)) void write_records(struct shunt_lane *lane,
-						    struct shunt_stream *stream, uint64_t upto)
+						    struct shunt_seat *seat, uint64_t upto)
 {
-	shunt_lane_trace_write(lane, stream, upto);
+	shunt_lane_trace_write(lane, seat, upto);
 	if (lane->trace)
 		shunt_lane_trace_stamp(lane);
 }
 
 static __attribute__((noinline)) void posted_traced(struct shunt_lane *lane,
-						    const struct shunt_stream *stream)
+						    const struct shunt_seat *seat)
 {
 	if (!lane->trace)
 		return;
-	shunt_lane_trace_post(lane, stream,
-			      atomic_load_explicit(&stream->seat.out.posted, memory_order_relaxed),
+	shunt_lane_trace_post(lane, seat,
+			      atomic_load_explicit(&seat->out.posted, memory_order_relaxed),
 			      lane->sent);
 	shunt_lane_trace_look(lane);
 }
 
 static inline __attribute__((always_inline)) size_t direct_send(struct shunt_lane *lane,
-								struct shunt_stream *stream,
+								struct shunt_seat *seat,
 								struct shunt_iov *from,
 								size_t bytes, const bool traced)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
 	size_t taken = 0;
 
 	shunt_assert_held(&lane->lock);
@@ -138,19 +140,19 @@ static inline __attribute__((always_inline)) size_t direct_send(struct shunt_lan
 		    from->iovcnt <= (int)lane->max_sges && !out->pin &&
 		    shunt_wr_admit_two(lane, 0, 0, length, both - length)) {
 			if (traced)
-				write_records(lane, stream, offset + both);
-			length = post_round(lane, stream, from, length, both);
+				write_records(lane, seat, offset + both);
+			length = post_round(lane, seat, from, length, both);
 		} else {
 			if (!admitted(lane, length))
 				break;
 			if (traced)
-				write_records(lane, stream, offset + length);
-			length = post_piece(lane, stream, from, length, offset, SHUNT_WR_WHOLE);
+				write_records(lane, seat, offset + length);
+			length = post_piece(lane, seat, from, length, offset, SHUNT_WR_WHOLE);
 		}
 		if (!length)
 			break;
 		if (traced)
-			posted_traced(lane, stream);
+			posted_traced(lane, seat);
 		taken += length;
 		shunt_iov_advance(from, length);
 		/* A large send lets the others in between its fragments (XR-22). */
@@ -162,17 +164,17 @@ static inline __attribute__((always_inline)) size_t direct_send(struct shunt_lan
 
 /* Apart, so that sends which nobody follows pay one look. */
 static __attribute__((noinline)) size_t direct_send_traced(struct shunt_lane *lane,
-							   struct shunt_stream *stream,
+							   struct shunt_seat *seat,
 							   struct shunt_iov *from, size_t bytes)
 {
-	return direct_send(lane, stream, from, bytes, true);
+	return direct_send(lane, seat, from, bytes, true);
 }
 
-size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream,
-			 struct shunt_iov *from, size_t bytes)
+size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_seat *seat, struct shunt_iov *from,
+			 size_t bytes)
 {
 	shunt_assert_held(&lane->lock);
-	if (__builtin_expect(shunt_lane_trace_due(stream), 0))
-		return direct_send_traced(lane, stream, from, bytes);
-	return direct_send(lane, stream, from, bytes, false);
+	if (__builtin_expect(shunt_lane_trace_due(seat), 0))
+		return direct_send_traced(lane, seat, from, bytes);
+	return direct_send(lane, seat, from, bytes, false);
 }

@@ -10,7 +10,7 @@
  * Posts up to `bytes` of `from` straight from the program's buffers, as WRs of their own. No chain is under
  * construction, and nothing of the stream is staged. Returns how many bytes the QP took.
  */
-size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_stream *stream,
-			 struct shunt_iov *from, size_t bytes) SHUNT_REQUIRES(lane->lock);
+size_t shunt_direct_send(struct shunt_lane *lane, struct shunt_seat *seat, struct shunt_iov *from,
+			 size_t bytes) SHUNT_REQUIRES(lane->lock);
 
 #endif

@@ -101,138 +101,136 @@ void shunt_lane_fini(struct shunt_lane *lane)
 	shunt_lane_trace_free(lane);
 }
 
-/* Nothing of the stream is staged or queued. lane.lock and tx.lock held. */
-static bool is_clear(const struct shunt_stream *stream)
+/* Stream offset of the next byte, while the direction is on the link. tx.lock held. */
+static inline uint64_t staged_of(const struct shunt_seat *seat)
 {
-	return atomic_load_explicit(&stream->seat.out.posted, memory_order_relaxed) ==
-		       stream->tx.offset &&
-	       !(atomic_load_explicit(&stream->seat.work, memory_order_relaxed) & ~SHUNT_WORK_DONE);
+	return atomic_load_explicit(&seat->out.staged, memory_order_relaxed);
 }
 
-bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream)
+/* Nothing of the stream, whose next byte is at `offset`, is staged or queued. lane.lock and tx.lock held. */
+static inline bool is_clear(const struct shunt_seat *seat, uint64_t offset)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	return atomic_load_explicit(&seat->out.posted, memory_order_relaxed) == offset &&
+	       !(atomic_load_explicit(&seat->work, memory_order_relaxed) & ~SHUNT_WORK_DONE);
+}
 
-	shunt_assert_held(&stream->tx.lock);
+bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_seat *seat)
+{
+	struct shunt_seat_out *out = &seat->out;
+
 	shunt_lock_take(&lane->lock);
 	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding))
 		shunt_lane_serve(lane);
-	if (atomic_load(&out->ring.offer) && is_clear(stream) && !atomic_load(&lane->failed))
-		shunt_lane_take_offer(lane, stream);
+	if (atomic_load(&out->ring.offer) && is_clear(seat, staged_of(seat)) &&
+	    !atomic_load(&lane->failed))
+		shunt_lane_take_offer(lane, seat);
 	shunt_lane_leave(lane);
 	return !atomic_load(&out->ring.offer);
 }
 
-size_t shunt_lane_accept(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
+size_t shunt_lane_accept(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
 			 uint64_t most, bool apart)
 {
-	struct shunt_tx *tx = &stream->tx;
-
-	shunt_assert_held(&stream->tx.lock);
-	bytes = shunt_send_buffer_take(stream, from, bytes, most, apart);
+	bytes = shunt_send_buffer_take(seat, from, bytes, most, apart);
 	if (bytes)
-		__atomic_store_n(&stream->seat.control->word[SHUNT_CONTROL_ACCEPTED], tx->offset,
+		__atomic_store_n(&seat->control->word[SHUNT_CONTROL_ACCEPTED], staged_of(seat),
 				 __ATOMIC_RELAXED);
 	return bytes;
 }
 
 /* Bytes for which the ring has room. */
-static size_t accept_in_window(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
+static size_t accept_in_window(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
 			       bool apart)
 {
 	size_t taken;
 
-	shunt_assert_held(&stream->tx.lock);
 	if (!bytes)
 		return 0;
-	taken = shunt_lane_accept(stream, from, bytes, shunt_send_window(stream), apart);
-	if (__builtin_expect(taken < bytes, 0) && shunt_send_window_full(stream))
-		taken += shunt_lane_accept(stream, from, bytes - taken, shunt_send_window(stream),
+	taken = shunt_lane_accept(seat, from, bytes, shunt_send_window(seat), apart);
+	if (__builtin_expect(taken < bytes, 0) && shunt_send_window_full(seat))
+		taken += shunt_lane_accept(seat, from, bytes - taken, shunt_send_window(seat),
 					   apart);
 	return taken;
 }
 
-static size_t send_staged(struct shunt_lane *lane, struct shunt_stream *stream,
-			  struct shunt_iov *from, size_t bytes)
+static size_t send_staged(struct shunt_lane *lane, struct shunt_seat *seat, struct shunt_iov *from,
+			  size_t bytes)
 {
-	size_t room = shunt_seat_room(&stream->seat.out, stream->tx.offset), taken;
+	size_t room = shunt_seat_room(&seat->out, staged_of(seat)), taken;
 
 	if (bytes > room)
 		bytes = room;
-	taken = accept_in_window(stream, from, bytes, !shunt_lane_merges(lane));
+	taken = accept_in_window(seat, from, bytes, !shunt_lane_merges(lane));
 	if (!taken)
 		return 0;
 	__atomic_fetch_add(&lane->counters.staged_sends, 1, __ATOMIC_RELAXED);
-	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
+	shunt_lane_request(lane, seat, SHUNT_WORK_DATA);
 	return taken;
 }
 
 /* The short way, if nothing is before these bytes. lane.lock held. */
-static size_t send_direct(struct shunt_lane *lane, struct shunt_stream *stream,
+static size_t send_direct(struct shunt_lane *lane, struct shunt_seat *seat, uint64_t offset,
 			  struct shunt_iov *from, size_t bytes)
 {
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
 	size_t taken, room;
 
 	shunt_assert_held(&lane->lock);
 	shunt_lane_look(lane);
 	if (__builtin_expect(lane->late, 0)) {
 		shunt_group_poll(lane->link->engine);
-		if (shunt_lane_under_way(lane, stream) && bytes < lane->frag_bytes &&
-		    bytes <= shunt_seat_room(out, tx->offset))
+		if (shunt_lane_under_way(lane, seat) && bytes < lane->frag_bytes &&
+		    bytes <= shunt_seat_room(out, offset))
 			return 0;
 	}
 	if (__builtin_expect(atomic_load_explicit(&out->ring.offer, memory_order_relaxed) != 0, 0))
-		shunt_lane_take_offer(lane, stream);
+		shunt_lane_take_offer(lane, seat);
 	if (__builtin_expect(lane->retains || (lane->fetches && bytes > lane->max_inline), 0) &&
-	    !shunt_zero_copy_has(stream, from))
+	    !shunt_zero_copy_has(seat, from))
 		return 0;
-	room = shunt_seat_room(out, tx->offset);
-	taken = shunt_direct_send(lane, stream, from, bytes < room ? bytes : room);
-	tx->offset += taken;
-	atomic_store_explicit(&out->staged, tx->offset, memory_order_relaxed);
+	room = shunt_seat_room(out, offset);
+	taken = shunt_direct_send(lane, seat, from, bytes < room ? bytes : room);
+	atomic_store_explicit(&out->staged, offset + taken, memory_order_relaxed);
 	return taken;
 }
 
-size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream, struct shunt_iov *from,
+size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_seat *seat, struct shunt_iov *from,
 		       size_t bytes)
 {
+	uint64_t offset = staged_of(seat);
 	size_t taken = 0;
 
-	shunt_assert_held(&stream->tx.lock);
 	if (shunt_lock_try(&lane->lock)) {
 		if (__builtin_expect(atomic_load_explicit(&lane->waiting, memory_order_relaxed) ||
 				     atomic_load_explicit(&lane->lane_due, memory_order_relaxed), 0))
 			shunt_lane_serve(lane);
-		if (is_clear(stream) && __builtin_expect(!atomic_load_explicit(&lane->failed, memory_order_relaxed), 1))
-			taken = send_direct(lane, stream, from, bytes);
+		if (is_clear(seat, offset) &&
+		    __builtin_expect(!atomic_load_explicit(&lane->failed, memory_order_relaxed), 1))
+			taken = send_direct(lane, seat, offset, from, bytes);
 		shunt_lane_leave(lane);
 	}
 	if (__builtin_expect(taken < bytes && !from->bad && !atomic_load(&lane->failed), 0))
-		taken += send_staged(lane, stream, from, bytes - taken);
+		taken += send_staged(lane, seat, from, bytes - taken);
 	return taken;
 }
 
-void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream)
+void shunt_lane_push(struct shunt_lane *lane, struct shunt_seat *seat)
 {
-	shunt_assert_held(&stream->tx.lock);
-	atomic_store_explicit(&stream->seat.out.gather_since, 0, memory_order_relaxed);
-	shunt_lane_request(lane, stream, SHUNT_WORK_DATA);
+	atomic_store_explicit(&seat->out.gather_since, 0, memory_order_relaxed);
+	shunt_lane_request(lane, seat, SHUNT_WORK_DATA);
 }
 
-size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream,
-			 struct shunt_iov *from, size_t bytes)
+size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_seat *seat, struct shunt_iov *from,
+			 size_t bytes)
 {
 	struct shunt_engine *engine = lane->link->engine;
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
-	size_t room = shunt_seat_room(out, tx->offset);
-	size_t taken = accept_in_window(stream, from, bytes < room ? bytes : room, false);
+	struct shunt_seat_out *out = &seat->out;
+	size_t room = shunt_seat_room(out, staged_of(seat));
+	size_t taken = accept_in_window(seat, from, bytes < room ? bytes : room, false);
 
-	shunt_assert_held(&stream->tx.lock);
-	if (taken < bytes || tx->offset - atomic_load(&out->posted) >= SHUNT_SEND_BUFFER_BYTES) {
-		shunt_lane_push(lane, stream);
+	if (taken < bytes ||
+	    staged_of(seat) - atomic_load(&out->posted) >= SHUNT_SEND_BUFFER_BYTES) {
+		shunt_lane_push(lane, seat);
 	} else if (!atomic_load_explicit(&out->gather_since, memory_order_relaxed)) {
 		atomic_store_explicit(&out->gather_since, shunt_now(engine), memory_order_release);
 		shunt_request_gather(engine);
@@ -296,13 +294,13 @@ bool shunt_lane_settled(struct shunt_lane *lane)
 	return false;
 }
 
-bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream)
+bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_seat *seat)
 {
-	if (shunt_stream_is_released(stream))
+	if (shunt_seat_is_released(seat))
 		return true;
 	shunt_lane_kick(lane);
 	shunt_group_poll_fully(lane->link->engine);
-	if (shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_IS_AWAITED) &
+	if (shunt_heading_turn(&seat->out.heading, SHUNT_HEADING_IS_AWAITED) &
 	    SHUNT_HEADING_UNPOSTED)
 		return false;	/* a window keeps it back: the poster sees the mark */
 	return shunt_lane_settled(lane) && !atomic_load(&lane->failed);
@@ -318,10 +316,10 @@ void shunt_lane_set_gate(struct shunt_lane *lane, struct shunt_gate *gate, uint3
 	shunt_lane_leave(lane);
 }
 
-void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream)
+void shunt_lane_forget(struct shunt_lane *lane, struct shunt_seat *seat)
 {
 	shunt_lock_take(&lane->lock);
-	atomic_store(&stream->seat.work, 0);
+	atomic_store(&seat->work, 0);
 	shunt_lock_leave(&lane->lock);
 	shunt_lane_kick(lane);
 }

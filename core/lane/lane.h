@@ -19,7 +19,7 @@
 #include "core/lane/lane_stats.h"
 #include "core/lane/window.h"
 #include "core/peer/mock.h"
-#include "core/stream/stream.h"
+#include "core/link/seat.h"
 
 #define SHUNT_CONTROL_RESERVE 4	/* receives kept back for LANE messages (XR-20) */
 #define SHUNT_INLINE_LEAST 8	/* what a control message takes */
@@ -39,13 +39,19 @@ struct shunt_lane_hooks {
 	 * WRs of the stream may be complete: their waiters are told. `work` is still to be posted for it. True: something
 	 * still waits.
 	 */
-	bool (*done)(struct shunt_stream *stream, uint32_t work);
+	bool (*done)(struct shunt_seat *seat, uint32_t work);
 	/* A sender that was told to wait may find room. */
-	void (*roomy)(struct shunt_stream *stream);
+	void (*roomy)(struct shunt_seat *seat);
 	/* The peer's ring has no room for what is staged. */
-	void (*stuck)(struct shunt_stream *stream);
+	void (*stuck)(struct shunt_seat *seat);
 	/* RELEASE has been posted, and the device needs nothing of the stream any more. */
-	void (*released)(struct shunt_stream *stream);
+	void (*released)(struct shunt_seat *seat);
+	/* Stream offset up to which the program has read. */
+	uint64_t (*read)(const struct shunt_seat *seat);
+	/* The program sends nothing more. */
+	bool (*ended)(const struct shunt_seat *seat);
+	/* Either end has reset the connection: nobody reads what is not posted. */
+	bool (*broken)(const struct shunt_seat *seat);
 };
 
 struct shunt_lane {
@@ -86,9 +92,9 @@ struct shunt_lane {
 	_Alignas(64) struct shunt_window window;	/* what each WR asks is in one line */
 
 	_Alignas(64) struct shunt_lock queue_lock;
-	struct shunt_stream *first, *last;	/* the merge queue */
+	struct shunt_seat *first, *last;	/* the merge queue */
 	_Atomic uint32_t waiting;	/* streams in it */
-	struct shunt_stream *held;	/* wait for a completion of their own */
+	struct shunt_seat *held;	/* wait for a completion of their own */
 	_Atomic uint32_t holding;	/* how many do */
 
 	/* group.lock */
@@ -151,28 +157,26 @@ bool shunt_lane_change(struct shunt_lane *lane);
  * Places up to `bytes` of iov at the stream's offset in the peer's ring, or stages them. tx.lock held, stream on the
  * link. Returns how many bytes were taken: less than asked when room is short; 0 when it has run out.
  */
-size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_stream *stream, struct shunt_iov *from,
-		       size_t bytes) SHUNT_REQUIRES(stream->tx.lock);
+size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_seat *seat, struct shunt_iov *from,
+		       size_t bytes);
 /* The same for bytes behind which the program announces more: they may wait for it (MSG_MORE). */
-size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_stream *stream,
-			 struct shunt_iov *from, size_t bytes) SHUNT_REQUIRES(stream->tx.lock);
+size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_seat *seat, struct shunt_iov *from,
+			 size_t bytes);
 /*
  * Takes bytes that are posted later, until the stage holds `most`; should the link die before, the peer
  * learns of them. `apart`: see shunt_send_buffer_take(). Returns how many.
  */
-size_t shunt_lane_accept(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
-			 uint64_t most, bool apart) SHUNT_REQUIRES(stream->tx.lock);
+size_t shunt_lane_accept(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
+			 uint64_t most, bool apart);
 /* Posts what was gathered. */
-void shunt_lane_push(struct shunt_lane *lane, struct shunt_stream *stream)
-	SHUNT_REQUIRES(stream->tx.lock);
+void shunt_lane_push(struct shunt_lane *lane, struct shunt_seat *seat);
 
 /*
  * Uses the ring that the peer has offered from here on, though there is nothing to send. tx.lock held, stream on
  * the link. False: something is staged or queued, or the lane cannot post; the next send does it, if none comes
  * somebody has to try again.
  */
-bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream)
-	SHUNT_REQUIRES(stream->tx.lock);
+bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_seat *seat);
 
 /*
  * Puts a gate before the lane's data, of which one WR then has at most so many bytes; or takes it away (NULL and 0).
@@ -180,9 +184,9 @@ bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_stream *stream
  */
 void shunt_lane_set_gate(struct shunt_lane *lane, struct shunt_gate *gate, uint32_t frag_bytes);
 /* Nothing that is queued for the stream will be posted any more. */
-void shunt_lane_forget(struct shunt_lane *lane, struct shunt_stream *stream);
+void shunt_lane_forget(struct shunt_lane *lane, struct shunt_seat *seat);
 /* TCP may carry a stream whose HANDBACK has not been passed: the peer is known to have its HANDBACK. Otherwise its link tells when. */
-bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_stream *stream);
+bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_seat *seat);
 /* The number of the last WR that asks for a completion; 0: none does. No lock right of lane.lock held. */
 uint64_t shunt_lane_awaited(struct shunt_lane *lane);
 /* How many messages the peer has been sent. No lock right of lane.lock held. */

@@ -3,41 +3,41 @@
 #include "core/engine.h"
 
 /* Takes the first of a list out of it. Returns the rest. */
-static struct shunt_stream *take_out(struct shunt_stream *stream)
+static struct shunt_seat *take_out(struct shunt_seat *seat)
 {
-	struct shunt_stream *next = stream->seat.next;
+	struct shunt_seat *next = seat->next;
 
-	stream->seat.next = NULL;
-	return next == stream ? NULL : next;
+	seat->next = NULL;
+	return next == seat ? NULL : next;
 }
 
-static void append(struct shunt_lane *lane, struct shunt_stream *stream)
+static void append(struct shunt_lane *lane, struct shunt_seat *seat)
 {
-	stream->seat.next = stream;
+	seat->next = seat;
 	if (lane->last)
-		lane->last->seat.next = stream;
+		lane->last->next = seat;
 	else
-		lane->first = stream;
-	lane->last = stream;
+		lane->first = seat;
+	lane->last = seat;
 	atomic_fetch_add(&lane->waiting, 1);
 }
 
-void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
+void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work)
 {
 	shunt_lock_take(&lane->queue_lock);
-	atomic_fetch_or(&stream->seat.work, work);
-	if (!stream->seat.next && !atomic_load(&lane->failed))
-		append(lane, stream);
+	atomic_fetch_or(&seat->work, work);
+	if (!seat->next && !atomic_load(&lane->failed))
+		append(lane, seat);
 	shunt_lock_leave(&lane->queue_lock);
 }
 
-void shunt_lane_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
+void shunt_lane_hold(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work)
 {
 	shunt_lock_take(&lane->queue_lock);
-	atomic_fetch_or(&stream->seat.work, work);
-	if (!stream->seat.next && !atomic_load(&lane->failed)) {
-		stream->seat.next = lane->held ? lane->held : stream;
-		lane->held = stream;
+	atomic_fetch_or(&seat->work, work);
+	if (!seat->next && !atomic_load(&lane->failed)) {
+		seat->next = lane->held ? lane->held : seat;
+		lane->held = seat;
 		atomic_fetch_add(&lane->holding, 1);
 	}
 	shunt_lock_leave(&lane->queue_lock);
@@ -45,33 +45,33 @@ void shunt_lane_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint3
 
 void shunt_lane_requeue(struct shunt_lane *lane)
 {
-	struct shunt_stream *stream, *next;
+	struct shunt_seat *seat, *next;
 
 	shunt_lock_take(&lane->queue_lock);
-	for (stream = lane->held; stream; stream = next) {
-		next = take_out(stream);
-		append(lane, stream);
+	for (seat = lane->held; seat; seat = next) {
+		next = take_out(seat);
+		append(lane, seat);
 	}
 	lane->held = NULL;
 	atomic_store(&lane->holding, 0);
 	shunt_lock_leave(&lane->queue_lock);
 }
 
-struct shunt_stream *shunt_lane_dequeue(struct shunt_lane *lane, uint32_t *work)
+struct shunt_seat *shunt_lane_dequeue(struct shunt_lane *lane, uint32_t *work)
 {
-	struct shunt_stream *stream;
+	struct shunt_seat *seat;
 
 	shunt_lock_take(&lane->queue_lock);
-	stream = lane->first;
-	if (stream) {
-		lane->first = take_out(stream);
+	seat = lane->first;
+	if (seat) {
+		lane->first = take_out(seat);
 		if (!lane->first)
 			lane->last = NULL;
 		atomic_fetch_sub(&lane->waiting, 1);
-		*work = atomic_exchange(&stream->seat.work, 0);
+		*work = atomic_exchange(&seat->work, 0);
 	}
 	shunt_lock_leave(&lane->queue_lock);
-	return stream;
+	return seat;
 }
 
 void shunt_lane_abandon(struct shunt_lane *lane)

@@ -9,13 +9,13 @@
 #include "core/lane/lane.h"
 
 /* Queues work for the stream. Any lock left of queue_lock may be held. */
-void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
+void shunt_lane_enqueue(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work);
 /* The same until WRs have completed. */
-void shunt_lane_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
+void shunt_lane_hold(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work);
 /* Those that were held are looked at again. */
 void shunt_lane_requeue(struct shunt_lane *lane);
 /* The first in it, and its work. NULL: it is empty. */
-struct shunt_stream *shunt_lane_dequeue(struct shunt_lane *lane, uint32_t *work);
+struct shunt_seat *shunt_lane_dequeue(struct shunt_lane *lane, uint32_t *work);
 /* Nothing that is queued will be posted any more. */
 void shunt_lane_abandon(struct shunt_lane *lane);
 

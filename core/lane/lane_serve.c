@@ -4,15 +4,15 @@
 #include "core/lane/chain.h"
 #include "core/loop/request.h"
 
-void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
+void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_seat *seat)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
 	uint64_t offer = atomic_load_explicit(&out->ring.offer, memory_order_acquire), used = offer;
 	uint64_t at = atomic_load_explicit(&out->posted, memory_order_relaxed);
 
 	shunt_assert_held(&lane->lock);
 	atomic_store(&out->ring.turning, true);
-	if (shunt_chain_control(lane->chain, stream, SHUNT_IMM_RING_FROM, 0, at) &&
+	if (shunt_chain_control(lane->chain, seat, SHUNT_IMM_RING_FROM, 0, at) &&
 	    shunt_chain_flush(lane->chain)) {
 		out->ring.old_address = out->ring.address;
 		out->ring.old_bytes = out->ring.bytes;
@@ -47,61 +47,60 @@ static const struct {
  * Up to where the link's bytes have been read. Those of TCP behind them make no room, and a peer whose stream is
  * the kernel's by now does not count them.
  */
-static uint64_t read_of_link(const struct shunt_stream *stream)
+static uint64_t read_of_link(const struct shunt_lane *lane, const struct shunt_seat *seat)
 {
-	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_acquire),
-		 tail = atomic_load(&stream->seat.in.tail);
+	uint64_t head = lane->hooks->read(seat), tail = atomic_load(&seat->in.tail);
 
 	return head < tail ? head : tail;
 }
 
-static uint64_t control_value(struct shunt_stream *stream, enum shunt_imm type)
+static uint64_t control_value(const struct shunt_lane *lane, struct shunt_seat *seat,
+			      enum shunt_imm type)
 {
 	switch (type) {
 	case SHUNT_IMM_UPGRADE:
-		return atomic_load(&stream->seat.out.upgrade_at);
+		return atomic_load(&seat->out.upgrade_at);
 	case SHUNT_IMM_HANDBACK:
-		return atomic_load(&stream->seat.out.handback_at);
+		return atomic_load(&seat->out.handback_at);
 	case SHUNT_IMM_FIN:
-		return atomic_load(&stream->seat.out.fin);
+		return atomic_load(&seat->out.fin);
 	case SHUNT_IMM_CREDIT:
-		return read_of_link(stream);
+		return read_of_link(lane, seat);
 	case SHUNT_IMM_RELEASE:
-		return atomic_load(&stream->rx.head);
+		return lane->hooks->read(seat);
 	case SHUNT_IMM_SWITCHED:
-		return atomic_load(&stream->seat.in.switched);
+		return atomic_load(&seat->in.switched);
 	case SHUNT_IMM_RING:
-		return atomic_load(&stream->seat.in.ring.offered);
+		return atomic_load(&seat->in.ring.offered);
 	default:
 		return 0;
 	}
 }
 
 /* Only bytes, and not many: they may as well wait for the stream's last WR. */
-static bool may_hold(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
+static bool may_hold(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
 	uint64_t bytes = atomic_load(&out->staged) - atomic_load(&out->posted);
 
 	return __builtin_expect(lane->late, 0) && work == SHUNT_WORK_DATA &&
-	       shunt_lane_under_way(lane, stream) &&
-	       !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && bytes &&
-	       bytes < lane->frag_bytes;
+	       shunt_lane_under_way(lane, seat) && bytes && bytes < lane->frag_bytes &&
+	       !lane->hooks->ended(seat);
 }
 
 /* Nobody will read what has no room: the peer has closed, or either end has reset the connection. */
-static bool is_unwanted(const struct shunt_stream *stream)
+static bool is_unwanted(const struct shunt_lane *lane, const struct shunt_seat *seat)
 {
-	return shunt_stream_is_released(stream) || shunt_end_has(&stream->end, SHUNT_END_BROKEN);
+	return shunt_seat_is_released(seat) || lane->hooks->broken(seat);
 }
 
 /*
  * The peer takes FIN, HANDBACK and RING_FROM only behind the last byte that it has got. After the
  * first two the ring is not changed, so nothing names `posted` any more.
  */
-static void drop_rest(struct shunt_stream *stream, uint32_t work)
+static void drop_rest(struct shunt_seat *seat, uint32_t work)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
 	uint64_t posted = atomic_load(&out->posted);
 
 	if (work & SHUNT_WORK_FIN)
@@ -116,29 +115,29 @@ static void drop_rest(struct shunt_stream *stream, uint32_t work)
  * Posts the stream's bytes, as far as they have room. *behind: the work that has to wait with the
  * rest of them. False: no credit, or the window is closed.
  */
-static bool serve_data(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t *work,
+static bool serve_data(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t *work,
 		       uint32_t *behind)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
 	enum shunt_chain_took took;
 
 	shunt_assert_held(&lane->lock);
 	for (;;) {
-		took = shunt_chain_data(lane->chain, stream);
+		took = shunt_chain_data(lane->chain, seat);
 		if (took == SHUNT_CHAIN_STALLED)
 			return false;
 		if (took == SHUNT_CHAIN_ALL)
 			break;
 		if (!shunt_chain_flush(lane->chain))
 			return false;
-		if (is_unwanted(stream)) {
-			drop_rest(stream, *work);
+		if (is_unwanted(lane, seat)) {
+			drop_rest(seat, *work);
 			break;
 		}
 		if (atomic_load(&out->ring.offer))
-			shunt_lane_take_offer(lane, stream);
+			shunt_lane_take_offer(lane, seat);
 		if (!shunt_seat_room(out, atomic_load(&out->posted))) {
-			lane->hooks->stuck(stream);
+			lane->hooks->stuck(seat);
 			*behind = *work & SHUNT_WORK_BEHIND_DATA;
 			break;
 		}
@@ -162,52 +161,52 @@ static bool withholds(struct shunt_seat_in *in, uint32_t work)
 }
 
 /* Serves one stream's work. False: credit ran out; what is left is queued again. */
-static bool serve_stream(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
+static bool serve_stream(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work)
 {
 	struct shunt_chain *chain = lane->chain;
 	uint32_t behind = 0;
 	bool released;
 
 	/* Queued again since it was served: what `posted` and `release` say is true only after the doorbell. */
-	if (shunt_chain_has(chain, stream) && !shunt_chain_flush(chain))
+	if (shunt_chain_has(chain, seat) && !shunt_chain_flush(chain))
 		goto stalled;
-	released = atomic_load_explicit(&stream->seat.release, memory_order_relaxed) &
+	released = atomic_load_explicit(&seat->release, memory_order_relaxed) &
 		   SHUNT_RELEASE_POSTED;
 	if (__builtin_expect(work & SHUNT_WORK_DONE, 0)) {
 		work &= ~SHUNT_WORK_DONE;
-		if (lane->hooks->done(stream, work))
-			shunt_lane_hold(lane, stream, SHUNT_WORK_DONE);
+		if (lane->hooks->done(seat, work))
+			shunt_lane_hold(lane, seat, SHUNT_WORK_DONE);
 	}
 	if (released)
 		return true;	/* nothing may follow RELEASE */
-	if (may_hold(lane, stream, work)) {
+	if (may_hold(lane, seat, work)) {
 		lane->counters.held++;
-		shunt_lane_hold(lane, stream, work);
+		shunt_lane_hold(lane, seat, work);
 		return true;
 	}
 	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
 		if (work & controls[i].work) {
-			if (!withholds(&stream->seat.in, controls[i].work) &&
-			    !shunt_chain_control(chain, stream, controls[i].type, controls[i].work,
-						 control_value(stream, controls[i].type)))
+			if (!withholds(&seat->in, controls[i].work) &&
+			    !shunt_chain_control(chain, seat, controls[i].type, controls[i].work,
+						 control_value(lane, seat, controls[i].type)))
 				goto stalled;
 			work &= ~controls[i].work;
 		}
-		if (i == 0 && work & SHUNT_WORK_DATA && !serve_data(lane, stream, &work, &behind))
+		if (i == 0 && work & SHUNT_WORK_DATA && !serve_data(lane, seat, &work, &behind))
 			goto stalled;
 	}
 	if (__builtin_expect(behind, 0))
-		shunt_lane_hold(lane, stream, behind);	/* until the next credit, or ring */
+		shunt_lane_hold(lane, seat, behind);	/* until the next credit, or ring */
 	return true;
 stalled:
-	shunt_lane_enqueue(lane, stream, work | behind);
+	shunt_lane_enqueue(lane, seat, work | behind);
 	return false;
 }
 
 void shunt_lane_serve(struct shunt_lane *lane)
 {
 	struct shunt_chain *chain = lane->chain;
-	struct shunt_stream *stream;
+	struct shunt_seat *seat;
 	uint32_t work = 0;
 
 	shunt_assert_held(&lane->lock);
@@ -220,8 +219,8 @@ void shunt_lane_serve(struct shunt_lane *lane)
 	if (atomic_exchange(&lane->lane_due, false) &&
 	    !shunt_chain_control(chain, NULL, SHUNT_IMM_LANE, 0, atomic_load(&lane->lane_value)))
 		atomic_store(&lane->lane_due, true);
-	while ((stream = shunt_lane_dequeue(lane, &work)) != NULL) {
-		if (!serve_stream(lane, stream, work)) {
+	while ((seat = shunt_lane_dequeue(lane, &work)) != NULL) {
+		if (!serve_stream(lane, seat, work)) {
 			lane->counters.queue_stalls++;
 			break;
 		}
@@ -243,9 +242,9 @@ void shunt_lane_kick(struct shunt_lane *lane)
 		shunt_request_watch(lane->link->engine);
 }
 
-void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work)
+void shunt_lane_request(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work)
 {
-	shunt_lane_enqueue(lane, stream, work);
+	shunt_lane_enqueue(lane, seat, work);
 	shunt_lane_kick(lane);
 }
 

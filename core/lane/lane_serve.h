@@ -10,7 +10,7 @@
 #include "core/loop/request.h"
 
 /* Queues work for the stream and serves the lane unless somebody is. Any stream lock may be held. */
-void shunt_lane_request(struct shunt_lane *lane, struct shunt_stream *stream, uint32_t work);
+void shunt_lane_request(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work);
 /* Serves what is queued. */
 void shunt_lane_serve(struct shunt_lane *lane) SHUNT_REQUIRES(lane->lock);
 /* Serves what is queued, unless somebody is. */
@@ -21,7 +21,7 @@ bool shunt_lane_stalled(struct shunt_lane *lane);
  * The peer offered another ring: what comes behind the bytes that were posted goes there. As soon
  * as it has RING_FROM, the peer may make another offer.
  */
-void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_stream *stream)
+void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_seat *seat)
 	SHUNT_REQUIRES(lane->lock);
 
 /* Leaves lane.lock, and serves for those that found it taken. */
@@ -37,9 +37,9 @@ static inline void shunt_lane_leave(struct shunt_lane *lane)
  * Bytes of the stream are on their way, and the device will say when they have arrived: until then
  * more of them are gathered (CP-01). A device that is done at once is never waited for.
  */
-static inline bool shunt_lane_under_way(struct shunt_lane *lane, const struct shunt_stream *stream)
+static inline bool shunt_lane_under_way(struct shunt_lane *lane, const struct shunt_seat *seat)
 {
-	const struct shunt_seat_out *out = &stream->seat.out;
+	const struct shunt_seat_out *out = &seat->out;
 
 	return lane->late && out->last_wr <= lane->last_signaled &&
 	       out->last_wr > atomic_load_explicit(&lane->retired, memory_order_acquire);

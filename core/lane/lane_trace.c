@@ -9,8 +9,7 @@
 #define PATIENCE 1000000000ull /* ns after which nobody is told any more when a send was placed */
 
 struct slot {
-	const struct shunt_stream
-		*stream; /* its last byte is to be posted; NULL: it has been, or never will */
+	const struct shunt_seat *seat; /* its last byte is to be posted; NULL: it has been, or never will */
 	uint64_t end;
 	uint64_t wr; /* number of the WR with its last byte; 0: not posted, or told */
 	uint64_t written; /* number of the last WR that has written the record */
@@ -82,11 +81,11 @@ static void empty(struct shunt_lane_trace *trace, uint32_t at)
 {
 	trace->unposted &= ~shunt_slot_bit(at);
 	trace->unplaced &= ~shunt_slot_bit(at);
-	trace->slots[at].stream = NULL;
+	trace->slots[at].seat = NULL;
 	trace->slots[at].wr = 0;
 }
 
-static bool write_one(struct shunt_lane *lane, struct shunt_stream *stream,
+static bool write_one(struct shunt_lane *lane, struct shunt_seat *seat,
 		      const struct shunt_pending *pending)
 {
 	struct shunt_lane_trace *trace = lane->trace;
@@ -103,7 +102,7 @@ static bool write_one(struct shunt_lane *lane, struct shunt_stream *stream,
 		.number = trace->number + 1,
 		.id = pending->id,
 		.end = pending->end,
-		.stream = stream->seat.peer_id,
+		.stream = seat->peer_id,
 		.bytes = pending->bytes | (pending->answer ? SHUNT_TRACE_ANSWER : 0),
 		.called = pending->called,
 		.accepted = pending->accepted,
@@ -112,23 +111,23 @@ static bool write_one(struct shunt_lane *lane, struct shunt_stream *stream,
 	if (!write_slot(lane, at, 0))
 		return false;
 	trace->number++;
-	trace->slots[at].stream = stream;
+	trace->slots[at].seat = seat;
 	trace->slots[at].end = pending->end;
 	trace->unposted |= shunt_slot_bit(at);
 	return true;
 }
 
-void shunt_lane_trace_write(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t upto)
+void shunt_lane_trace_write(struct shunt_lane *lane, struct shunt_seat *seat, uint64_t upto)
 {
-	uint64_t posted = atomic_load_explicit(&stream->seat.out.posted, memory_order_relaxed);
+	uint64_t posted = atomic_load_explicit(&seat->out.posted, memory_order_relaxed);
 	struct shunt_pending pending = { 0 };
 
-	while (shunt_pendings_take(stream->seat.pendings, upto, &pending)) {
+	while (shunt_pendings_take(seat->pendings, upto, &pending)) {
 		enum shunt_trace_count what = SHUNT_TRACE_ABANDONED; /* TCP has carried its end */
 
 		if (pending.end > posted)
-			what = write_one(lane, stream, &pending) ? SHUNT_TRACE_WRITTEN :
-								   SHUNT_TRACE_LOST;
+			what = write_one(lane, seat, &pending) ? SHUNT_TRACE_WRITTEN :
+								 SHUNT_TRACE_LOST;
 		shunt_trace_count(book_of(lane), what, 1);
 	}
 }
@@ -139,7 +138,7 @@ void shunt_lane_trace_stamp(struct shunt_lane *lane)
 		lane->trace->stamp = shunt_now(lane->link->engine);
 }
 
-void shunt_lane_trace_post(struct shunt_lane *lane, const struct shunt_stream *stream, uint64_t end,
+void shunt_lane_trace_post(struct shunt_lane *lane, const struct shunt_seat *seat, uint64_t end,
 			   uint64_t number)
 {
 	struct shunt_lane_trace *trace = lane->trace;
@@ -149,9 +148,9 @@ void shunt_lane_trace_post(struct shunt_lane *lane, const struct shunt_stream *s
 	while (shunt_slot_take(&left, &i)) {
 		struct slot *slot = &trace->slots[i];
 
-		if (slot->stream != stream || slot->end > end)
+		if (slot->seat != seat || slot->end > end)
 			continue;
-		slot->stream = NULL;
+		slot->seat = NULL;
 		slot->wr = number;
 		slot->posted = trace->stamp;
 		trace->unposted &= ~shunt_slot_bit(i);
@@ -196,9 +195,9 @@ bool shunt_lane_trace_look(struct shunt_lane *lane)
 	return true;
 }
 
-void shunt_lane_trace_forget(struct shunt_lane *lane, const struct shunt_stream *stream)
+void shunt_lane_trace_forget(struct shunt_lane *lane, const struct shunt_seat *seat)
 {
 	for (uint32_t i = 0; lane->trace && i < SHUNT_TRACE_SLOTS; i++)
-		if (lane->trace->slots[i].stream == stream)
+		if (lane->trace->slots[i].seat == seat)
 			empty(lane->trace, i);
 }

@@ -18,21 +18,21 @@ struct shunt_lane_trace *shunt_lane_trace_make(struct shunt_trace_record *page, 
 void shunt_lane_trace_free(struct shunt_lane *lane);
 
 /* Records of sends of the stream that end at `upto` or before: their last bytes are about to be posted. */
-void shunt_lane_trace_write(struct shunt_lane *lane, struct shunt_stream *stream, uint64_t upto);
+void shunt_lane_trace_write(struct shunt_lane *lane, struct shunt_seat *seat, uint64_t upto);
 /* A doorbell is about to be rung. */
 void shunt_lane_trace_stamp(struct shunt_lane *lane);
 /* Bytes up to `end` have been posted, the last of them with WR `number`. */
-void shunt_lane_trace_post(struct shunt_lane *lane, const struct shunt_stream *stream, uint64_t end,
+void shunt_lane_trace_post(struct shunt_lane *lane, const struct shunt_seat *seat, uint64_t end,
 			   uint64_t number);
 /* Tells the peer of what the device has placed. True: there is more, and the service thread looks again. */
 bool shunt_lane_trace_look(struct shunt_lane *lane);
 /* Nothing that is told from here on is of this stream: its memory may become another's. */
-void shunt_lane_trace_forget(struct shunt_lane *lane, const struct shunt_stream *stream);
+void shunt_lane_trace_forget(struct shunt_lane *lane, const struct shunt_seat *seat);
 
 /* Bytes of the stream are about to be posted: may there be records to write before them? */
-static inline bool shunt_lane_trace_due(const struct shunt_stream *stream)
+static inline bool shunt_lane_trace_due(const struct shunt_seat *seat)
 {
-	struct shunt_pendings *pendings = atomic_load_explicit(&stream->seat.pendings,
+	struct shunt_pendings *pendings = atomic_load_explicit(&seat->pendings,
 							       memory_order_acquire);
 
 	return __builtin_expect(pendings != NULL, 0) && shunt_pendings_any(pendings);

@@ -56,9 +56,9 @@ static int access_of(const struct shunt_device *device)
 			       IBV_ACCESS_LOCAL_WRITE;
 }
 
-static bool read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+static bool read_ring(struct shunt_seat *seat, uint8_t *out, uint64_t from, uint64_t to)
 {
-	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_lane *lane = seat->lane;
 	const struct shunt_verbs *verbs = lane->link->device->verbs;
 	struct ibv_mr *mr = shunt_fault_denies(SHUNT_DENY_MR) ?
 				    NULL :
@@ -68,7 +68,7 @@ static bool read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 
 	while (good && from < to) {
 		uint32_t bytes, rkey;
-		uint64_t addr = place(&stream->seat.out, from, to, &bytes, &rkey);
+		uint64_t addr = place(&seat->out, from, to, &bytes, &rkey);
 
 		good = read_piece(lane, mr, out, addr, rkey, bytes);
 		out += bytes;
@@ -79,16 +79,16 @@ static bool read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 	return good;
 }
 
-bool shunt_remote_read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+bool shunt_remote_read_ring(struct shunt_seat *seat, uint8_t *out, uint64_t from, uint64_t to)
 {
-	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_lane *lane = seat->lane;
 	const struct shunt_device_kind *kind = lane->link->device->kind;
 
 	if (!kind->peek || lane->retains)
-		return read_ring(stream, out, from, to);
+		return read_ring(seat, out, from, to);
 	while (from < to) {
 		uint32_t bytes, rkey;
-		uint64_t addr = place(&stream->seat.out, from, to, &bytes, &rkey);
+		uint64_t addr = place(&seat->out, from, to, &bytes, &rkey);
 		const void *seen = kind->peek(lane->qp, addr, rkey, bytes);
 
 		if (!seen)

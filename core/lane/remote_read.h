@@ -3,10 +3,10 @@
 #ifndef SHUNT_CORE_LANE_REMOTE_READ_H
 #define SHUNT_CORE_LANE_REMOTE_READ_H
 
-#include "core/stream/stream.h"
+#include "core/link/seat.h"
 
 /* Copies the stream's bytes [from, to), which are unread in the peer's ring. False: they cannot be had. tx.lock and
  * lane.lock held. */
-bool shunt_remote_read_ring(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to);
+bool shunt_remote_read_ring(struct shunt_seat *seat, uint8_t *out, uint64_t from, uint64_t to);
 
 #endif

@@ -40,12 +40,12 @@ static void unmap(const struct shunt_send_buffer *stage)
 		free(stage->bytes);
 }
 
-static bool make_buffer(struct shunt_stream *stream, struct shunt_send_buffer *stage, uint32_t size)
+static bool make_buffer(struct shunt_seat *seat, struct shunt_send_buffer *stage, uint32_t size)
 {
-	struct shunt_link *link = stream->seat.link;
+	struct shunt_link *link = seat->link;
 	const struct ibv_mr *mr;
 
-	if (!stream->seat.lane->fetches) {
+	if (!seat->lane->fetches) {
 		stage->bytes = map(size);
 	} else {
 		stage->place = shunt_arena_take(&link->arena, size, &mr);
@@ -58,16 +58,16 @@ static bool make_buffer(struct shunt_stream *stream, struct shunt_send_buffer *s
 	return stage->bytes != NULL;
 }
 
-static void give(struct shunt_stream *stream, uint64_t place, uint32_t size)
+static void give(struct shunt_seat *seat, uint64_t place, uint32_t size)
 {
-	if (shunt_arena_give(&stream->seat.link->arena, place, size))
-		shunt_request_memory(stream->engine);
+	if (shunt_arena_give(&seat->link->arena, place, size))
+		shunt_request_memory(seat->link->engine);
 }
 
-static void drop_buffer(struct shunt_stream *stream, struct shunt_send_buffer *stage)
+static void drop_buffer(struct shunt_seat *seat, struct shunt_send_buffer *stage)
 {
-	if (stream->seat.lane->fetches)
-		give(stream, stage->place, stage->size);
+	if (seat->lane->fetches)
+		give(seat, stage->place, stage->size);
 	else
 		unmap(stage);
 	stage->bytes = NULL;
@@ -75,27 +75,26 @@ static void drop_buffer(struct shunt_stream *stream, struct shunt_send_buffer *s
 }
 
 /* The device fetches nothing from the stage before any more. */
-static bool former_is_free(const struct shunt_stream *stream,
-			   const struct shunt_send_window *window)
+static bool former_is_free(const struct shunt_seat *seat, const struct shunt_send_window *window)
 {
-	return atomic_load(&window->former_wr) <= atomic_load(&stream->seat.lane->retired);
+	return atomic_load(&window->former_wr) <= atomic_load(&seat->lane->retired);
 }
 
-static void drop_former(struct shunt_stream *stream, struct shunt_send_window *window)
+static void drop_former(struct shunt_seat *seat, struct shunt_send_window *window)
 {
 	if (!atomic_load(&window->former_wr))
 		return;
-	give(stream, window->former_place, window->former_size);
+	give(seat, window->former_place, window->former_size);
 	atomic_store(&window->former_wr, 0);
 }
 
 /* A device that fetches nothing has copied the bytes when they were posted. */
-static void part_with(struct shunt_stream *stream, struct shunt_send_buffer *stage, bool is_fetched)
+static void part_with(struct shunt_seat *seat, struct shunt_send_buffer *stage, bool is_fetched)
 {
-	struct shunt_send_window *window = stream->seat.window;
+	struct shunt_send_window *window = seat->window;
 
-	if (!is_fetched || !stream->seat.lane->fetches) {
-		drop_buffer(stream, stage);
+	if (!is_fetched || !seat->lane->fetches) {
+		drop_buffer(seat, stage);
 		return;
 	}
 	window->former_place = stage->place;
@@ -103,26 +102,26 @@ static void part_with(struct shunt_stream *stream, struct shunt_send_buffer *sta
 	atomic_store(&window->former_wr, atomic_load(&stage->kept_wr));
 }
 
-bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart)
+bool shunt_send_buffer_ready(struct shunt_seat *seat, bool apart)
 {
-	struct shunt_send_buffer *stage = &stream->seat.out.stage;
+	struct shunt_send_buffer *stage = &seat->out.stage;
 
-	if (!stage->bytes && !make_buffer(stream, stage, SHUNT_SEND_BUFFER_BYTES))
+	if (!stage->bytes && !make_buffer(seat, stage, SHUNT_SEND_BUFFER_BYTES))
 		return false;
-	if (__builtin_expect(shunt_lane_keeps(stream->seat.lane) && !stream->seat.window, 0))
-		stream->seat.window = shunt_send_window_make();
+	if (__builtin_expect(shunt_lane_keeps(seat->lane) && !seat->window, 0))
+		seat->window = shunt_send_window_make();
 	if (apart && !stage->cuts)
 		stage->cuts = calloc(1, sizeof(*stage->cuts));
 	return !apart || stage->cuts;
 }
 
-void shunt_send_buffer_leave(struct shunt_stream *stream)
+void shunt_send_buffer_leave(struct shunt_seat *seat)
 {
-	if (stream->seat.window)
-		drop_former(stream, stream->seat.window);
-	shunt_send_window_leave(stream);
-	if (stream->seat.out.stage.bytes && stream->seat.lane->fetches)
-		drop_buffer(stream, &stream->seat.out.stage);
+	if (seat->window)
+		drop_former(seat, seat->window);
+	shunt_send_window_leave(seat);
+	if (seat->out.stage.bytes && seat->lane->fetches)
+		drop_buffer(seat, &seat->out.stage);
 }
 
 void shunt_send_buffer_free(struct shunt_send_buffer *stage)
@@ -136,17 +135,16 @@ void shunt_send_buffer_free(struct shunt_send_buffer *stage)
 
 /* --- its room --- */
 
-void shunt_send_buffer_begin(struct shunt_stream *stream)
+void shunt_send_buffer_begin(struct shunt_seat *seat, uint64_t offset)
 {
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
 
-	atomic_store(&out->staged, tx->offset);
-	atomic_store(&out->posted, tx->offset);
-	atomic_store(&out->exposed, tx->offset);
+	atomic_store(&out->staged, offset);
+	atomic_store(&out->posted, offset);
+	atomic_store(&out->exposed, offset);
 	atomic_store(&out->stage.kept_wr, 0);
-	atomic_store(&out->stage.reusable, tx->offset);
-	shunt_send_window_begin(stream);
+	atomic_store(&out->stage.reusable, offset);
+	shunt_send_window_begin(seat);
 }
 
 /* It never falls: what a program has been told of is still room when it sends. */
@@ -164,50 +162,48 @@ static uint64_t raise_reusable(struct shunt_send_buffer *stage, uint64_t offset)
  * Bytes that were posted are kept until the last of their WRs is complete. While a sender posts more that is never so,
  * and marks tell. Any thread may call this, one with the pointer of a stream that has gone, too; so it writes nothing.
  */
-static uint64_t arrived(const struct shunt_stream *stream)
+static uint64_t arrived(const struct shunt_seat *seat)
 {
-	const struct shunt_seat_out *out = &stream->seat.out;
+	const struct shunt_seat_out *out = &seat->out;
 	uint64_t posted = atomic_load_explicit(&out->posted, memory_order_acquire);
 	/* Set before `posted`: it is not of an earlier WR. */
 	uint64_t kept = atomic_load(&out->stage.kept_wr), reusable, marked;
 
-	if (__builtin_expect(kept == 0, 1) || atomic_load(&stream->seat.lane->retired) >= kept)
+	if (__builtin_expect(kept == 0, 1) || atomic_load(&seat->lane->retired) >= kept)
 		return posted;
-	marked = shunt_send_window_arrived(stream);
+	marked = shunt_send_window_arrived(seat);
 	reusable = atomic_load(&out->stage.reusable);
 	return marked > reusable ? marked : reusable;
 }
 
-void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number, uint64_t end)
+void shunt_send_buffer_keep(struct shunt_seat *seat, uint64_t number, uint64_t end)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
 
-	shunt_assert_held(&stream->seat.lane->lock);
+	shunt_assert_held(&seat->lane->lock);
 	/* While this WR is under way, and a mark is gone that it takes the place of, only `reusable` says so. */
-	raise_reusable(&out->stage, arrived(stream));
-	shunt_send_window_mark(stream, number, end);
+	raise_reusable(&out->stage, arrived(seat));
+	shunt_send_window_mark(seat, number, end);
 	atomic_store(&out->stage.kept_wr, number);
 }
 
-uint64_t shunt_send_buffer_arrived(struct shunt_stream *stream)
+uint64_t shunt_send_buffer_arrived(struct shunt_seat *seat)
 {
-	uint64_t offset = arrived(stream);
+	uint64_t offset = arrived(seat);
 
-	return shunt_lane_keeps(stream->seat.lane) ?
-		       raise_reusable(&stream->seat.out.stage, offset) :
-		       offset;
+	return shunt_lane_keeps(seat->lane) ? raise_reusable(&seat->out.stage, offset) : offset;
 }
 
-int64_t shunt_send_buffer_used(const struct shunt_stream *stream)
+int64_t shunt_send_buffer_used(const struct shunt_seat *seat)
 {
-	return (int64_t)(atomic_load(&stream->seat.out.staged) - arrived(stream));
+	return (int64_t)(atomic_load(&seat->out.staged) - arrived(seat));
 }
 
-bool shunt_send_buffer_roomy(const struct shunt_stream *stream)
+bool shunt_send_buffer_roomy(const struct shunt_seat *seat)
 {
-	const struct shunt_cuts *cuts = stream->seat.out.stage.cuts;
+	const struct shunt_cuts *cuts = seat->out.stage.cuts;
 
-	return shunt_send_buffer_used(stream) <= shunt_send_window(stream) / 2 &&
+	return shunt_send_buffer_used(seat) <= shunt_send_window(seat) / 2 &&
 	       (!cuts ||
 		atomic_load(&cuts->last) - atomic_load(&cuts->first) <= SHUNT_SEND_BUFFER_CUTS / 2);
 }
@@ -239,56 +235,53 @@ static bool copy(struct shunt_send_buffer *stage, uint64_t offset, struct shunt_
 	return there;
 }
 
-size_t shunt_send_buffer_take(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
+size_t shunt_send_buffer_take(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
 			      uint64_t most, bool apart)
 {
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
+	uint64_t offset = atomic_load_explicit(&out->staged, memory_order_relaxed), used;
 	struct shunt_cuts *cuts;
-	uint64_t used;
 
-	if (!shunt_send_buffer_ready(stream, apart))
+	if (!shunt_send_buffer_ready(seat, apart))
 		return 0;
 	cuts = out->stage.cuts;
 	if (apart && cuts->last - atomic_load_explicit(&cuts->first, memory_order_acquire) == SHUNT_SEND_BUFFER_CUTS)
 		return 0;
-	used = tx->offset - shunt_send_buffer_arrived(stream); /* also what went past it, inline */
+	used = offset - shunt_send_buffer_arrived(seat); /* also what went past it, inline */
 	if (most > out->stage.size)
 		most = out->stage.size;
 	if (used >= most || !bytes)
 		return 0;
 	if (bytes > most - used)
 		bytes = most - used;
-	if (!copy(&out->stage, tx->offset, from, bytes,
-		  stream->seat.lane->fetches &&
-			  shunt_config_live(&stream->engine->config.copy) == SHUNT_COPY_NT))
+	if (!copy(&out->stage, offset, from, bytes,
+		  seat->lane->fetches &&
+			  shunt_config_live(&seat->link->engine->config.copy) == SHUNT_COPY_NT))
 		return 0;
-	tx->offset += bytes;
+	offset += bytes;
 	if (apart) {
-		atomic_store_explicit(&cuts->at[cuts->last & (SHUNT_SEND_BUFFER_CUTS - 1)], tx->offset,
+		atomic_store_explicit(&cuts->at[cuts->last & (SHUNT_SEND_BUFFER_CUTS - 1)], offset,
 				      memory_order_relaxed);
 		atomic_store_explicit(&cuts->last, cuts->last + 1, memory_order_release);
 	}
-	atomic_store_explicit(&out->staged, tx->offset, memory_order_release);
+	atomic_store_explicit(&out->staged, offset, memory_order_release);
 	return bytes;
 }
 
-bool shunt_send_buffer_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+bool shunt_send_buffer_copy(struct shunt_seat *seat, uint8_t *out, uint64_t from, uint64_t to)
 {
 
-	shunt_assert_held(&stream->tx.lock);
 	if (from >= to)
 		return true;
-	if (!stream->seat.out.stage.bytes || to - from > stream->seat.out.stage.size ||
-	    from < atomic_load(&stream->seat.out.stage.reusable))
+	if (!seat->out.stage.bytes || to - from > seat->out.stage.size ||
+	    from < atomic_load(&seat->out.stage.reusable))
 		return false;
 	while (from < to) {
-		uint64_t part = stream->seat.out.stage.size -
-				(from & (stream->seat.out.stage.size - 1));
+		uint64_t part = seat->out.stage.size - (from & (seat->out.stage.size - 1));
 
 		if (part > to - from)
 			part = to - from;
-		memcpy(out, shunt_send_buffer_at(&stream->seat.out.stage, from), part);
+		memcpy(out, shunt_send_buffer_at(&seat->out.stage, from), part);
 		out += part;
 		from += part;
 	}
@@ -298,33 +291,33 @@ bool shunt_send_buffer_copy(struct shunt_stream *stream, uint8_t *out, uint64_t 
 /* --- a wider one --- */
 
 /* The power of two that is at least as large, and that there can be. */
-static uint32_t width(struct shunt_stream *stream, uint64_t bytes)
+static uint32_t width(struct shunt_seat *seat, uint64_t bytes)
 {
 	uint64_t size = SHUNT_SEND_BUFFER_BYTES, most = WIDEST;
 
-	if (stream->seat.lane->fetches)
-		most = shunt_arena_most(&stream->seat.link->arena);
+	if (seat->lane->fetches)
+		most = shunt_arena_most(&seat->link->arena);
 
 	while (size < bytes && size * 2 <= most)
 		size *= 2;
 	return (uint32_t)size;
 }
 
-bool shunt_send_buffer_may_widen(const struct shunt_stream *stream)
+bool shunt_send_buffer_may_widen(const struct shunt_seat *seat)
 {
-	const struct shunt_send_buffer *stage = &stream->seat.out.stage;
-	const struct shunt_send_window *window = stream->seat.window;
+	const struct shunt_send_buffer *stage = &seat->out.stage;
+	const struct shunt_send_window *window = seat->window;
 	uint64_t kept = atomic_load(&stage->kept_wr);
 
-	return __builtin_expect(!kept, 1) || atomic_load(&stream->seat.lane->retired) >= kept ||
-	       (window && former_is_free(stream, window));
+	return __builtin_expect(!kept, 1) || atomic_load(&seat->lane->retired) >= kept ||
+	       (window && former_is_free(seat, window));
 }
 
-bool shunt_send_buffer_is_wide(struct shunt_stream *stream, uint64_t bytes)
+bool shunt_send_buffer_is_wide(struct shunt_seat *seat, uint64_t bytes)
 {
-	const struct shunt_send_buffer *stage = &stream->seat.out.stage;
+	const struct shunt_send_buffer *stage = &seat->out.stage;
 
-	return stage->bytes && stage->size >= width(stream, bytes);
+	return stage->bytes && stage->size >= width(seat, bytes);
 }
 
 /* Bytes [from, to) of the stage, into a wider one. */
@@ -339,13 +332,13 @@ static void move(const struct shunt_send_buffer *stage, const struct shunt_send_
 }
 
 /* The device may still fetch from the present one: it is kept beside the wider one then. Not two of them. */
-static int may_part(struct shunt_stream *stream, uint64_t from)
+static int may_part(struct shunt_seat *seat, uint64_t from)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
-	struct shunt_send_window *window = stream->seat.window;
+	struct shunt_seat_out *out = &seat->out;
+	struct shunt_send_window *window = seat->window;
 
-	if (window && former_is_free(stream, window))
-		drop_former(stream, window);
+	if (window && former_is_free(seat, window))
+		drop_former(seat, window);
 	if (!out->stage.bytes || from == atomic_load(&out->posted))
 		return 0;
 	if (!window || atomic_load(&window->former_wr) ||
@@ -354,22 +347,21 @@ static int may_part(struct shunt_stream *stream, uint64_t from)
 	return 0;
 }
 
-int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
+int shunt_send_buffer_widen(struct shunt_seat *seat, uint64_t bytes)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
-	uint32_t size = width(stream, bytes);
-	uint64_t from = shunt_send_buffer_arrived(stream);
+	struct shunt_seat_out *out = &seat->out;
+	uint32_t size = width(seat, bytes);
+	uint64_t from = shunt_send_buffer_arrived(seat);
 	struct shunt_send_buffer wide = { .size = 0 };
 	int result;
 
-	shunt_assert_held(&stream->tx.lock);
-	shunt_assert_held(&stream->seat.lane->lock);
-	if (shunt_send_buffer_is_wide(stream, bytes))
+	shunt_assert_held(&seat->lane->lock);
+	if (shunt_send_buffer_is_wide(seat, bytes))
 		return 0;
-	result = may_part(stream, from);
+	result = may_part(seat, from);
 	if (result)
 		return result;
-	while (!make_buffer(stream, &wide, size)) {
+	while (!make_buffer(seat, &wide, size)) {
 		size /= 2;
 		atomic_store(&out->overflow.most, size);
 		if (size <= out->stage.size)
@@ -379,38 +371,37 @@ int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
 	}
 	if (out->stage.bytes) {
 		move(&out->stage, &wide, from, atomic_load(&out->staged));
-		part_with(stream, &out->stage, from != atomic_load(&out->posted));
+		part_with(seat, &out->stage, from != atomic_load(&out->posted));
 	}
 	out->stage.bytes = wide.bytes;
 	out->stage.size = wide.size;
 	out->stage.place = wide.place;
 	out->stage.lkey = wide.lkey;
 	if (size > SHUNT_SEND_BUFFER_BYTES)
-		shunt_request_memory(stream->engine);
+		shunt_request_memory(seat->link->engine);
 	return 0;
 }
 
-bool shunt_send_buffer_narrow(struct shunt_stream *stream)
+bool shunt_send_buffer_narrow(struct shunt_seat *seat)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
-	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_seat_out *out = &seat->out;
+	struct shunt_lane *lane = seat->lane;
 	bool empty;
 
-	shunt_assert_held(&stream->tx.lock);
 	if (out->stage.size <= SHUNT_SEND_BUFFER_BYTES)
 		return false;
 	shunt_lock_take(&lane->lock);
-	empty = atomic_load(&out->staged) == shunt_send_buffer_arrived(stream) &&
-		shunt_send_window_is_quiet(stream);
+	empty = atomic_load(&out->staged) == shunt_send_buffer_arrived(seat) &&
+		shunt_send_window_is_quiet(seat);
 	if (empty) {
-		if (stream->seat.window)
-			drop_former(stream, stream->seat.window);
-		shunt_send_window_leave(stream);
-		drop_buffer(stream, &out->stage);
+		if (seat->window)
+			drop_former(seat, seat->window);
+		shunt_send_window_leave(seat);
+		drop_buffer(seat, &out->stage);
 	}
 	shunt_lock_leave(&lane->lock);
 	shunt_lane_kick(lane);
-	return !empty && !shunt_end_has(&stream->end, SHUNT_END_BROKEN);
+	return !empty && !lane->hooks->broken(seat);
 }
 
 /* --- what lies in it --- */

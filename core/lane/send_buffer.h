@@ -10,47 +10,44 @@
 #define SHUNT_CORE_LANE_SEND_BUFFER_H
 
 #include "core/base/iov.h"
-#include "core/stream/stream.h"
+#include "core/link/seat.h"
 
 #define SHUNT_SEND_BUFFER_BYTES 65536	/* a power of two: for bytes that the ring has room for */
 #define SHUNT_SEND_BUFFER_CUTS 1024	/* sends that are kept apart; a power of two */
 
 /* The direction begins on the link, at tx.offset: nothing is staged, nothing posted before is fetched any more. */
-void shunt_send_buffer_begin(struct shunt_stream *stream);
+void shunt_send_buffer_begin(struct shunt_seat *seat, uint64_t offset);
 /* False: there is no memory for one. */
-bool shunt_send_buffer_ready(struct shunt_stream *stream, bool apart);
+bool shunt_send_buffer_ready(struct shunt_seat *seat, bool apart);
 /* It holds `bytes`, or as much as it ever will. */
-bool shunt_send_buffer_is_wide(struct shunt_stream *stream, uint64_t bytes)
-	SHUNT_REQUIRES(stream->tx.lock);
+bool shunt_send_buffer_is_wide(struct shunt_seat *seat, uint64_t bytes);
 /*
  * Makes the stage hold at least `bytes`, or as many as there is memory for; seat.out.overflow.most follows that. 0; -ENOMEM: no
  * memory; -EBUSY: the device still needs bytes of the former one.
  */
-int shunt_send_buffer_widen(struct shunt_stream *stream, uint64_t bytes)
-	SHUNT_REQUIRES(stream->tx.lock);
+int shunt_send_buffer_widen(struct shunt_seat *seat, uint64_t bytes);
 /* shunt_send_buffer_widen() would not say -EBUSY. Any thread. */
-bool shunt_send_buffer_may_widen(const struct shunt_stream *stream);
+bool shunt_send_buffer_may_widen(const struct shunt_seat *seat);
 /* Gives a widened buffer back when it is empty, and quiet. True: it may be later. */
-bool shunt_send_buffer_narrow(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
+bool shunt_send_buffer_narrow(struct shunt_seat *seat);
 /*
  * Takes up to `bytes` of `from` into the buffer, behind tx.offset, until that holds `most`.
  * `apart`: a send of its own, not to be merged with the next (SHUNT_BATCH single and chain).
  */
-size_t shunt_send_buffer_take(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
+size_t shunt_send_buffer_take(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
 			      uint64_t most, bool apart);
 /* How many of the bytes from `offset` to `end` one WR may carry; at most what lies contiguously. */
 uint32_t shunt_send_buffer_piece(struct shunt_send_buffer *stage, uint64_t offset, uint64_t end);
 /* WR `number` is to be posted, and fetches bytes up to `end` from the buffer. lane.lock held. */
-void shunt_send_buffer_keep(struct shunt_stream *stream, uint64_t number, uint64_t end);
+void shunt_send_buffer_keep(struct shunt_seat *seat, uint64_t number, uint64_t end);
 /* Stream offset up to which bytes may be overwritten. It never falls. tx.lock held. */
-uint64_t shunt_send_buffer_arrived(struct shunt_stream *stream);
+uint64_t shunt_send_buffer_arrived(struct shunt_seat *seat);
 /* Bytes up to `offset` have been posted. */
 void shunt_send_buffer_posted(struct shunt_send_buffer *stage, uint64_t offset);
 /* Copies the stream's bytes [from, to), which were posted or staged. False: they may have been overwritten. */
-bool shunt_send_buffer_copy(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
-	SHUNT_REQUIRES(stream->tx.lock);
+bool shunt_send_buffer_copy(struct shunt_seat *seat, uint8_t *out, uint64_t from, uint64_t to);
 /* The stream leaves its link: nothing is fetched any more. */
-void shunt_send_buffer_leave(struct shunt_stream *stream);
+void shunt_send_buffer_leave(struct shunt_seat *seat);
 /* Its window stays, for the next stream that has this memory: threads may still look at it. */
 void shunt_send_buffer_free(struct shunt_send_buffer *stage);
 
@@ -72,8 +69,8 @@ static inline void *shunt_send_buffer_at(const struct shunt_send_buffer *stage, 
  * Bytes in it. Below 0: a send goes straight from the program's buffer, and `posted` runs ahead.
  * Any thread.
  */
-int64_t shunt_send_buffer_used(const struct shunt_stream *stream);
+int64_t shunt_send_buffer_used(const struct shunt_seat *seat);
 /* No more than half of the window is in use: worth telling a sender of. Any thread. */
-bool shunt_send_buffer_roomy(const struct shunt_stream *stream);
+bool shunt_send_buffer_roomy(const struct shunt_seat *seat);
 
 #endif

@@ -9,9 +9,9 @@
 
 #define STREAMS 64 /* as wide as a stage may be, for the whole process */
 
-static struct shunt_send_window *window_of(const struct shunt_stream *stream)
+static struct shunt_send_window *window_of(const struct shunt_seat *seat)
 {
-	return atomic_load(&stream->seat.window);
+	return atomic_load(&seat->window);
 }
 
 struct shunt_send_window *shunt_send_window_make(void)
@@ -26,41 +26,41 @@ struct shunt_send_window *shunt_send_window_make(void)
 }
 
 /* The process counts what is above the small one. */
-static void set_bytes(struct shunt_stream *stream, struct shunt_send_window *window, uint32_t bytes)
+static void set_bytes(struct shunt_seat *seat, struct shunt_send_window *window, uint32_t bytes)
 {
 	int64_t more = (int64_t)bytes - atomic_load(&window->bytes);
 
-	atomic_fetch_add(&stream->engine->wide_windows, (uint64_t)more);
+	atomic_fetch_add(&seat->link->engine->wide_windows, (uint64_t)more);
 	atomic_store(&window->bytes, bytes);
 }
 
-void shunt_send_window_leave(struct shunt_stream *stream)
+void shunt_send_window_leave(struct shunt_seat *seat)
 {
-	struct shunt_send_window *window = window_of(stream);
+	struct shunt_send_window *window = window_of(seat);
 
 	if (window)
-		set_bytes(stream, window, SHUNT_SEND_BUFFER_BYTES);
+		set_bytes(seat, window, SHUNT_SEND_BUFFER_BYTES);
 }
 
-void shunt_send_window_begin(struct shunt_stream *stream)
+void shunt_send_window_begin(struct shunt_seat *seat)
 {
-	struct shunt_send_window *window = window_of(stream);
+	struct shunt_send_window *window = window_of(seat);
 
 	if (!window)
 		return;
 	for (int i = 0; i < SHUNT_SEND_WINDOW_MARKS; i++)
 		atomic_store(&window->marks[i].wr, SHUNT_NEVER);
-	window->marked = stream->tx.offset;
+	window->marked = atomic_load(&seat->out.staged);
 	window->round_wr = window->shortest = window->quiet_at = window->quiet_since = 0;
-	shunt_send_window_leave(stream);
+	shunt_send_window_leave(seat);
 }
 
 /* --- what has arrived --- */
 
 /* An old mark may be lost: what is newer says more. */
-void shunt_send_window_mark(struct shunt_stream *stream, uint64_t number, uint64_t end)
+void shunt_send_window_mark(struct shunt_seat *seat, uint64_t number, uint64_t end)
 {
-	struct shunt_send_window *window = window_of(stream);
+	struct shunt_send_window *window = window_of(seat);
 	struct shunt_send_mark *mark;
 
 	if (!window || end - window->marked < atomic_load(&window->bytes) / SHUNT_SEND_WINDOW_MARKS)
@@ -72,10 +72,10 @@ void shunt_send_window_mark(struct shunt_stream *stream, uint64_t number, uint64
 	window->marked = end;
 }
 
-uint64_t shunt_send_window_arrived(const struct shunt_stream *stream)
+uint64_t shunt_send_window_arrived(const struct shunt_seat *seat)
 {
-	const struct shunt_send_window *window = window_of(stream);
-	uint64_t retired = atomic_load_explicit(&stream->seat.lane->retired, memory_order_acquire);
+	const struct shunt_send_window *window = window_of(seat);
+	uint64_t retired = atomic_load_explicit(&seat->lane->retired, memory_order_acquire);
 	uint64_t arrived = 0;
 
 	for (int i = 0; window && i < SHUNT_SEND_WINDOW_MARKS; i++) {
@@ -91,30 +91,30 @@ uint64_t shunt_send_window_arrived(const struct shunt_stream *stream)
 /* --- how much may be under way --- */
 
 /* Behind a gate each byte costs a token, and the peer counts on the small one (core/qos/holding.c). */
-static bool has_gate(const struct shunt_stream *stream)
+static bool has_gate(const struct shunt_seat *seat)
 {
-	return __atomic_load_n(&stream->seat.lane->window.gate, __ATOMIC_RELAXED) != NULL;
+	return __atomic_load_n(&seat->lane->window.gate, __ATOMIC_RELAXED) != NULL;
 }
 
-uint32_t shunt_send_window(const struct shunt_stream *stream)
+uint32_t shunt_send_window(const struct shunt_seat *seat)
 {
-	const struct shunt_send_window *window = window_of(stream);
+	const struct shunt_send_window *window = window_of(seat);
 
-	return window && !has_gate(stream) ? atomic_load(&window->bytes) : SHUNT_SEND_BUFFER_BYTES;
+	return window && !has_gate(seat) ? atomic_load(&window->bytes) : SHUNT_SEND_BUFFER_BYTES;
 }
 
 /* The widest that the stream may have now. */
-static uint64_t limit_of(const struct shunt_stream *stream, const struct shunt_send_window *window)
+static uint64_t limit_of(const struct shunt_seat *seat, const struct shunt_send_window *window)
 {
-	const struct shunt_engine *engine = stream->engine;
+	const struct shunt_engine *engine = seat->link->engine;
 	uint64_t most = shunt_config_live(&engine->config.stage_max);
 	uint64_t others = atomic_load(&engine->wide_windows) + SHUNT_SEND_BUFFER_BYTES -
 			  atomic_load(&window->bytes);
 
 	if (others > (STREAMS - 1) * most)
 		return 0;
-	if (stream->seat.lane->fetches && most > shunt_arena_most(&stream->seat.link->arena))
-		most = shunt_arena_most(&stream->seat.link->arena);
+	if (seat->lane->fetches && most > shunt_arena_most(&seat->link->arena))
+		most = shunt_arena_most(&seat->link->arena);
 	return most;
 }
 
@@ -125,62 +125,61 @@ static bool path_is_longer(const struct shunt_send_window *window, uint64_t arri
 	       (uint64_t)atomic_load(&window->bytes) * ((took >> 10) + 1);
 }
 
-static bool grow(struct shunt_stream *stream, struct shunt_send_window *window)
+static bool grow(struct shunt_seat *seat, struct shunt_send_window *window)
 {
 	uint32_t bytes = 2 * atomic_load(&window->bytes);
-	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_lane *lane = seat->lane;
 	int result;
 
-	shunt_assert_held(&stream->tx.lock);
-	if (bytes > limit_of(stream, window) || !shunt_lock_try(&lane->lock))
+	if (bytes > limit_of(seat, window) || !shunt_lock_try(&lane->lock))
 		return false;
-	result = atomic_load(&lane->failed) ? -EPIPE : shunt_send_buffer_widen(stream, bytes);
+	result = atomic_load(&lane->failed) ? -EPIPE : shunt_send_buffer_widen(seat, bytes);
 	shunt_lane_leave(lane);
-	if (result || atomic_load(&stream->seat.out.stage.size) < bytes)
+	if (result || atomic_load(&seat->out.stage.size) < bytes)
 		return false;
-	set_bytes(stream, window, bytes);
+	set_bytes(seat, window, bytes);
 	return true;
 }
 
 /* True: a round has ended, and the path bears more than the window has. */
-static bool measure(struct shunt_stream *stream, struct shunt_send_window *window, uint64_t retired)
+static bool measure(struct shunt_seat *seat, struct shunt_send_window *window, uint64_t retired)
 {
-	uint64_t took = shunt_now(stream->engine) - window->round_since;
+	uint64_t took = shunt_now(seat->link->engine) - window->round_since;
 
 	if (!window->round_wr || retired < window->round_wr)
 		return false;
 	window->round_wr = 0;
 	if (!window->shortest || took < window->shortest)
 		window->shortest = took ? took : 1;
-	return path_is_longer(window, shunt_send_buffer_arrived(stream) - window->round_from, took);
+	return path_is_longer(window, shunt_send_buffer_arrived(seat) - window->round_from, took);
 }
 
-bool shunt_send_window_full(struct shunt_stream *stream)
+bool shunt_send_window_full(struct shunt_seat *seat)
 {
-	struct shunt_send_window *window = window_of(stream);
-	struct shunt_seat_out *out = &stream->seat.out;
-	uint64_t retired = atomic_load(&stream->seat.lane->retired),
+	struct shunt_send_window *window = window_of(seat);
+	struct shunt_seat_out *out = &seat->out;
+	uint64_t retired = atomic_load(&seat->lane->retired),
 		 kept = atomic_load(&out->stage.kept_wr);
 	bool grown;
 
-	if (!window || has_gate(stream) || retired >= kept)
+	if (!window || has_gate(seat) || retired >= kept)
 		return false;
 	/* A stage whose bytes wait for the lane says nothing about the path. */
 	if (atomic_load(&out->staged) - atomic_load(&out->posted) > atomic_load(&window->bytes) / 4)
 		return false;
-	grown = measure(stream, window, retired) && grow(stream, window);
+	grown = measure(seat, window, retired) && grow(seat, window);
 	if (!window->round_wr) {
 		window->round_wr = kept;
-		window->round_from = shunt_send_buffer_arrived(stream);
-		window->round_since = shunt_now(stream->engine);
+		window->round_from = shunt_send_buffer_arrived(seat);
+		window->round_since = shunt_now(seat->link->engine);
 	}
 	return grown;
 }
 
-bool shunt_send_window_is_quiet(struct shunt_stream *stream)
+bool shunt_send_window_is_quiet(struct shunt_seat *seat)
 {
-	struct shunt_send_window *window = window_of(stream);
-	uint64_t now = shunt_now(stream->engine), staged = atomic_load(&stream->seat.out.staged);
+	struct shunt_send_window *window = window_of(seat);
+	uint64_t now = shunt_now(seat->link->engine), staged = atomic_load(&seat->out.staged);
 
 	if (!window || atomic_load(&window->bytes) == SHUNT_SEND_BUFFER_BYTES)
 		return true;
@@ -189,5 +188,5 @@ bool shunt_send_window_is_quiet(struct shunt_stream *stream)
 		window->quiet_since = now;
 		return false;
 	}
-	return now - window->quiet_since >= stream->engine->ring_quiet;
+	return now - window->quiet_since >= seat->link->engine->ring_quiet;
 }

@@ -10,7 +10,7 @@
 #ifndef SHUNT_CORE_LANE_SEND_WINDOW_H
 #define SHUNT_CORE_LANE_SEND_WINDOW_H
 
-#include "core/stream/stream.h"
+#include "core/link/seat.h"
 
 #define SHUNT_SEND_WINDOW_MARKS 8
 
@@ -42,18 +42,18 @@ struct shunt_send_window {	/* tx.lock, except the marks: lane.lock */
 /* NULL: no memory. */
 struct shunt_send_window *shunt_send_window_make(void);
 /* The direction begins on a link: the window is small, and nothing is under way. tx.lock held. */
-void shunt_send_window_begin(struct shunt_stream *stream);
+void shunt_send_window_begin(struct shunt_seat *seat);
 /* The window is small: the stream leaves its link, or gives memory back. */
-void shunt_send_window_leave(struct shunt_stream *stream);
+void shunt_send_window_leave(struct shunt_seat *seat);
 /* WR `number` is to be posted; its bytes end there. lane.lock held. */
-void shunt_send_window_mark(struct shunt_stream *stream, uint64_t number, uint64_t end);
+void shunt_send_window_mark(struct shunt_seat *seat, uint64_t number, uint64_t end);
 /* Stream offset up to which marks say that all has arrived; 0: they say nothing. Any thread. */
-uint64_t shunt_send_window_arrived(const struct shunt_stream *stream);
+uint64_t shunt_send_window_arrived(const struct shunt_seat *seat);
 /* Bytes that may be in the stage. Any thread. */
-uint32_t shunt_send_window(const struct shunt_stream *stream);
+uint32_t shunt_send_window(const struct shunt_seat *seat);
 /* A send has found it full, though the ring has room. True: it has grown. */
-bool shunt_send_window_full(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
+bool shunt_send_window_full(struct shunt_seat *seat);
 /* Nothing has been sent for engine.ring_quiet, or the window never grew. */
-bool shunt_send_window_is_quiet(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
+bool shunt_send_window_is_quiet(struct shunt_seat *seat);
 
 #endif

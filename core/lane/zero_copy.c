@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/zero_copy.h"
-#include "core/stream/wait.h"
 #include <string.h>
 #include <sys/mman.h>
 #include "core/base/copy.h"
@@ -11,15 +10,10 @@
 #define LARGEST (4 << 20)
 #define ROUNDS 3
 
-void shunt_zero_copy_tell(struct shunt_stream *stream)
+void shunt_zero_copy_posted(struct shunt_seat *seat, uint64_t number, uint64_t offset,
+			    const struct ibv_sge *sge, bool is_inline)
 {
-	atomic_store(&stream->seat.out.pinned_wr, 0);
-	shunt_group_tell(stream->engine, stream, SHUNT_READY_FETCHED);
-}
-
-void shunt_zero_copy_posted(struct shunt_stream *stream, uint64_t number, uint64_t offset, const struct ibv_sge *sge, bool is_inline)
-{
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &seat->out;
 	struct shunt_zero_copy *pin = out->pin;
 
 	if (pin->from == pin->to) {
@@ -27,13 +21,13 @@ void shunt_zero_copy_posted(struct shunt_stream *stream, uint64_t number, uint64
 		pin->first = (const char *)(uintptr_t)sge->addr;
 	}
 	pin->to = offset + sge->length;
-	if (!is_inline || stream->seat.lane->retains)
+	if (!is_inline || seat->lane->retains)
 		atomic_store(&out->pinned_wr, number);
 }
 
-size_t shunt_zero_copy_copy(const struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
+size_t shunt_zero_copy_copy(const struct shunt_seat *seat, uint8_t *out, uint64_t from, uint64_t to)
 {
-	const struct shunt_zero_copy *pin = stream->seat.out.pin;
+	const struct shunt_zero_copy *pin = seat->out.pin;
 
 	if (!pin || from < pin->from || from >= pin->to)
 		return 0;

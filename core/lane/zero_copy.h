@@ -9,7 +9,7 @@
 
 #include "core/base/iov.h"
 #include "core/device/verbs.h"
-#include "core/stream/stream.h"
+#include "core/link/seat.h"
 
 #define SHUNT_ZERO_COPY_AUTO UINT64_MAX	/* SHUNT_MR_THRESHOLD=auto */
 
@@ -25,30 +25,29 @@ struct shunt_zero_copy {
 uint64_t shunt_zero_copy_measure(const struct shunt_verbs *verbs, struct ibv_pd *pd, uint64_t (*now)(void));
 
 /* The device has fetched everything. */
-static inline bool shunt_zero_copy_fetched(const struct shunt_stream *stream)
+static inline bool shunt_zero_copy_fetched(const struct shunt_seat *seat)
 {
-	return !atomic_load(&stream->seat.out.pinned_wr);
+	return !atomic_load(&seat->out.pinned_wr);
 }
 
-/* All WRs from the program's buffer are complete, or will never be: its send is told. */
-void shunt_zero_copy_tell(struct shunt_stream *stream);
 /* A piece at stream offset `offset` has been posted, with WR number `number`. lane.lock held. */
-void shunt_zero_copy_posted(struct shunt_stream *stream, uint64_t number, uint64_t offset, const struct ibv_sge *sge, bool is_inline);
+void shunt_zero_copy_posted(struct shunt_seat *seat, uint64_t number, uint64_t offset,
+			    const struct ibv_sge *sge, bool is_inline);
 /* Copies bytes of the stream from it, as shunt_send_buffer_copy(). Returns how many, at most to - from. tx.lock held. */
-size_t shunt_zero_copy_copy(const struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to);
+size_t shunt_zero_copy_copy(const struct shunt_seat *seat, uint8_t *out, uint64_t from,
+			    uint64_t to);
 
 /*
  * Another thread may be sending something else on the stream. Where what was posted may be needed again, it must
  * be one piece: what does not continue it takes the stage.
  */
-static inline bool shunt_zero_copy_has(const struct shunt_stream *stream,
-				       const struct shunt_iov *from)
+static inline bool shunt_zero_copy_has(const struct shunt_seat *seat, const struct shunt_iov *from)
 {
-	const struct shunt_zero_copy *pin = stream->seat.out.pin;
+	const struct shunt_zero_copy *pin = seat->out.pin;
 
 	return pin && from->iovcnt == 1 && from->iov->iov_base == pin->at &&
 	       from->iov->iov_len == pin->bytes &&
-	       (pin->from == pin->to || pin->to == stream->tx.offset);
+	       (pin->from == pin->to || pin->to == atomic_load(&seat->out.staged));
 }
 
 #endif

@@ -251,7 +251,7 @@ struct shunt_leaving {
 
 struct shunt_seat {
 	/* The next life has these, too, because a thread that is late may still look at them. */
-	struct shunt_stream *next;	/* in its lane's queue: lane.queue_lock; the last names itself; NULL: it is not queued */
+	struct shunt_seat *next;	/* in its lane's queue; the last one names itself, so NULL: not queued. lane.queue_lock */
 	struct shunt_pendings *_Atomic pendings;	/* sends that are followed (core/trace/pending.h); NULL: none has been */
 	struct shunt_send_window *_Atomic window;	/* core/lane/send_window.h; NULL: nothing is kept, or it was not given memory */
 
@@ -272,6 +272,12 @@ struct shunt_seat {
 
 /* Nothing of the seat is in use, and nobody finds it by its link: what it keeps is as in a new one. */
 void shunt_seat_begin(struct shunt_seat *seat);
+
+/* The peer has closed the stream. */
+static inline bool shunt_seat_is_released(const struct shunt_seat *seat)
+{
+	return atomic_load(&seat->release) & SHUNT_RELEASE_HEARD;
+}
 
 /* The kernel's end is to be said later. */
 static inline bool shunt_seat_fin_is_due(const struct shunt_seat_out *out)

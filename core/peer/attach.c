@@ -75,7 +75,7 @@ static bool attach_begin(struct shunt_engine *engine, struct shunt_stream *strea
 	out->ring.bytes = peer->ring_bytes;
 	out->ring.rkey = peer->rkey;
 	out->flip_at = SHUNT_NEVER;
-	shunt_send_buffer_begin(stream);
+	shunt_send_buffer_begin(&stream->seat, stream->tx.offset);
 	shunt_mock_begin(stream);
 	if (!becomes_linked(engine, stream))
 		return false;
@@ -160,7 +160,7 @@ bool shunt_attach_revert(struct shunt_engine *engine, struct shunt_stream *strea
 	if (unused && atomic_load(&stream->state) == SHUNT_LINKED)
 		atomic_store(&stream->state, SHUNT_CANDIDATE);
 	if (unused)
-		shunt_lane_forget(stream->seat.lane, stream);
+		shunt_lane_forget(stream->seat.lane, &stream->seat);
 	shunt_lock_leave(&stream->tx.lock);
 	if (unused)
 		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);

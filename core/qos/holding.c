@@ -134,9 +134,9 @@ static void credit_give_back(struct shunt_stream *stream)
 				 read_of_link(stream), __ATOMIC_RELEASE);
 	shunt_lock_leave(&rx->lock);
 	if (kept & SHUNT_WITHHELD_CREDIT)
-		shunt_lane_enqueue(stream->seat.lane, stream, SHUNT_WORK_CREDIT);
+		shunt_lane_enqueue(stream->seat.lane, &stream->seat, SHUNT_WORK_CREDIT);
 	if (kept & SHUNT_WITHHELD_RING)
-		shunt_lane_enqueue(stream->seat.lane, stream, SHUNT_WORK_RING);
+		shunt_lane_enqueue(stream->seat.lane, &stream->seat, SHUNT_WORK_RING);
 }
 
 static void credit_release(struct shunt_link *link)

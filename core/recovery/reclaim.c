@@ -87,7 +87,7 @@ static bool look_at_stage(struct shunt_link *link, struct shunt_stream *stream)
 		return false;
 	if (!shunt_lock_try(&stream->tx.lock))
 		return true;	/* somebody sends */
-	again = stream->seat.link == link && shunt_send_buffer_narrow(stream);
+	again = stream->seat.link == link && shunt_send_buffer_narrow(&stream->seat);
 	shunt_lock_leave(&stream->tx.lock);
 	return again;
 }

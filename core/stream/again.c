@@ -45,11 +45,11 @@ static bool copy_kept(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 
 	shunt_assert_held(&stream->tx.lock);
 	while (from < to) {
-		size_t part = shunt_zero_copy_copy(stream, out, from, to);
+		size_t part = shunt_zero_copy_copy(&stream->seat, out, from, to);
 
 		if (!part) {
 			part = (pin && from < pin->from && pin->from < to ? pin->from : to) - from;
-			if (!shunt_send_buffer_copy(stream, out, from, from + part))
+			if (!shunt_send_buffer_copy(&stream->seat, out, from, from + part))
 				return false;
 		}
 		out += part;
@@ -67,7 +67,7 @@ static bool copy_posted(struct shunt_stream *stream, uint8_t *out, uint64_t from
 		return true;
 	if (lane->retains && copy_kept(stream, out, from, to))
 		return true;
-	return !atomic_load(&lane->failed) && shunt_remote_read_ring(stream, out, from, to);
+	return !atomic_load(&lane->failed) && shunt_remote_read_ring(&stream->seat, out, from, to);
 }
 
 /*

@@ -71,7 +71,7 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 			look_later(stream->engine);
 		} else {
 			atomic_store(&out->fin_later.fd, copy);
-			shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_DONE);
+			shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE);
 		}
 	}
 	shunt_lock_leave(&tx->lock);

@@ -31,7 +31,7 @@ static inline int shunt_deferred_fin_fd(const struct shunt_stream *stream)
 static inline void shunt_deferred_fin_written(struct shunt_stream *stream)
 {
 	if (shunt_seat_fin_is_due(&stream->seat.out))
-		shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_DONE);
+		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE);
 }
 
 #endif

@@ -6,24 +6,27 @@
 #include "core/lane/zero_copy.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/overflow.h"
+#include "core/stream/pinned.h"
 #include "core/stream/ready.h"
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
 
-static void released(struct shunt_stream *stream)
+static void released(struct shunt_seat *seat)
 {
-	shunt_streams_released(stream, SHUNT_RELEASED_BY_US);
+	shunt_streams_released(shunt_stream_of(seat), SHUNT_RELEASED_BY_US);
 }
 
-static void stuck(struct shunt_stream *stream)
+static void stuck(struct shunt_seat *seat)
 {
-	shunt_user_timeout_begin(stream);
+	shunt_user_timeout_begin(shunt_stream_of(seat));
 }
 
-static void roomy(struct shunt_stream *stream)
+static void roomy(struct shunt_seat *seat)
 {
-	if ((shunt_send_buffer_roomy(stream) || shunt_overflow_has_room(stream)) &&
-	    shunt_seat_unstarve(&stream->seat.out))
+	struct shunt_stream *stream = shunt_stream_of(seat);
+
+	if ((shunt_send_buffer_roomy(seat) || shunt_overflow_has_room(stream)) &&
+	    shunt_seat_unstarve(&seat->out))
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);
 }
 
@@ -39,34 +42,56 @@ static bool is_retiring(struct shunt_stream *stream, uint32_t work)
 	return false;
 }
 
-static bool done(struct shunt_stream *stream, uint32_t work)
+static bool done(struct shunt_seat *seat, uint32_t work)
 {
-	struct shunt_lane *lane = stream->seat.lane;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_stream *stream = shunt_stream_of(seat);
+	struct shunt_lane *lane = seat->lane;
+	struct shunt_seat_out *out = &seat->out;
 	uint64_t retired = atomic_load(&lane->retired);
 	bool waits = false;
 
-	if (!shunt_zero_copy_fetched(stream)) {
+	if (!shunt_zero_copy_fetched(seat)) {
 		waits = retired < atomic_load(&out->pinned_wr);
 		if (!waits)
-			shunt_zero_copy_tell(stream);
+			shunt_pinned_tell(stream);
 	}
 	waits |= shunt_deferred_fin_look(stream);
 	waits |= is_retiring(stream, work);
-	if (atomic_load(&stream->seat.release) & SHUNT_RELEASE_POSTED) {
+	if (atomic_load(&seat->release) & SHUNT_RELEASE_POSTED) {
 		if (waits || retired < out->last_wr || atomic_load(&out->pin))
 			return true;	/* told by let_seat_go() of pinned.c for the latter */
-		released(stream);	/* it may be another's from here on */
+		released(seat);	/* it may be another's from here on */
 		return false;
 	}
 	if (shunt_overflow_is_kept(stream) ||
-	    (!shunt_send_buffer_roomy(stream) && !shunt_overflow_has_room(stream)))
+	    (!shunt_send_buffer_roomy(seat) && !shunt_overflow_has_room(stream)))
 		return true;
 	if (shunt_seat_unstarve(out))
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);
 	return waits;
 }
 
+static uint64_t read_to(const struct shunt_seat *seat)
+{
+	return atomic_load_explicit(&shunt_stream_of(seat)->rx.head, memory_order_acquire);
+}
+
+static bool ended(const struct shunt_seat *seat)
+{
+	return shunt_end_has(&shunt_stream_of(seat)->end, SHUNT_END_SHUT_WRITE);
+}
+
+static bool broken(const struct shunt_seat *seat)
+{
+	return shunt_end_has(&shunt_stream_of(seat)->end, SHUNT_END_BROKEN);
+}
+
 const struct shunt_lane_hooks shunt_delivered_hooks = {
-	.done = done, .roomy = roomy, .stuck = stuck, .released = released,
+	.done = done,
+	.roomy = roomy,
+	.stuck = stuck,
+	.released = released,
+	.read = read_to,
+	.ended = ended,
+	.broken = broken,
 };

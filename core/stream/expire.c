@@ -6,6 +6,7 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/lane/zero_copy.h"
+#include "core/stream/pinned.h"
 #include "core/service.h"
 #include "core/stream/loss.h"
 #include "core/stream/user_timeout.h"
@@ -74,15 +75,15 @@ void shunt_expire_end(struct shunt_engine *engine, struct shunt_stream *stream, 
 	shunt_loss_end(engine, stream, error);
 	shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_EXPIRES);
 	if (atomic_load(&stream->seat.link->state) == SHUNT_LINK_UP)
-		shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_RESET);
+		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RESET);
 }
 
 void shunt_expire_tell(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_group_tell(engine, stream,
 			 EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_TRACK);
-	if (!shunt_zero_copy_fetched(stream))
-		shunt_zero_copy_tell(stream);
+	if (!shunt_zero_copy_fetched(&stream->seat))
+		shunt_pinned_tell(stream);
 }
 
 /* Something is to be done. True: it is over. Both locks held. */

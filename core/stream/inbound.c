@@ -33,7 +33,7 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 	    atomic_load(&stream->state) != SHUNT_LINKED ||
 	    shunt_end_learn(&stream->end, SHUNT_LEARN_REFUSAL, 0) & SHUNT_END_REFUSED)
 		return;
-	shunt_lane_enqueue(stream->seat.lane, stream, SHUNT_WORK_RESET);
+	shunt_lane_enqueue(stream->seat.lane, &stream->seat, SHUNT_WORK_RESET);
 	shunt_roster_kick(engine, stream->seat.lane);
 }
 
@@ -230,7 +230,7 @@ static void on_blocked(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&in->ring.sender_waits, true);
 	if (atomic_load(&rx->head) != atomic_load(&in->tail))
 		return;
-	shunt_lane_enqueue(stream->seat.lane, stream, SHUNT_WORK_CREDIT);
+	shunt_lane_enqueue(stream->seat.lane, &stream->seat, SHUNT_WORK_CREDIT);
 	shunt_roster_kick(engine, stream->seat.lane);
 }
 
@@ -303,7 +303,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		    atomic_load(&stream->claim.state) == SHUNT_CLAIM_LEAVING)
 			return "a release behind a refusal";	/* who refuses was never there */
 		if (__builtin_expect(shunt_seat_fin_is_due(&stream->seat.out), 0)) {	/* it may not have to wait any more */
-			shunt_lane_enqueue(stream->seat.lane, stream, SHUNT_WORK_DONE);
+			shunt_lane_enqueue(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE);
 			shunt_roster_kick(engine, stream->seat.lane);
 		}
 		shunt_credit_go_on(engine, stream);

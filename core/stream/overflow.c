@@ -115,7 +115,8 @@ void shunt_overflow_note(struct shunt_stream *stream)
 
 bool shunt_overflow_is_kept(const struct shunt_stream *stream)
 {
-	return shunt_overflow_is_open(&stream->seat.out) && !shunt_send_buffer_may_widen(stream);
+	return shunt_overflow_is_open(&stream->seat.out) &&
+	       !shunt_send_buffer_may_widen(&stream->seat);
 }
 
 /* As sk_stream_is_writeable(): a third of it is free. */
@@ -124,10 +125,10 @@ bool shunt_overflow_has_room(struct shunt_stream *stream)
 	struct shunt_seat_out *out = &stream->seat.out;
 	uint64_t most;
 
-	if (!shunt_overflow_is_open(out) || !shunt_send_buffer_may_widen(stream))
+	if (!shunt_overflow_is_open(out) || !shunt_send_buffer_may_widen(&stream->seat))
 		return false;
 	most = most_of(stream);
-	if (shunt_send_buffer_used(stream) > (int64_t)(most - most / 3))
+	if (shunt_send_buffer_used(&stream->seat) > (int64_t)(most - most / 3))
 		return false;
 	atomic_store(&out->overflow.promised, true);
 	return true;
@@ -141,10 +142,10 @@ static bool widen(struct shunt_stream *stream, uint64_t most)
 
 	shunt_assert_held(&stream->tx.lock);
 	/* The lane may be held all the time by a thread that waits for its window: a program was told of this room. */
-	if (shunt_send_buffer_is_wide(stream, most))
+	if (shunt_send_buffer_is_wide(&stream->seat, most))
 		return true;
 	if (shunt_lock_try(&lane->lock)) {
-		result = shunt_send_buffer_widen(stream, most);
+		result = shunt_send_buffer_widen(&stream->seat, most);
 		if (result == -ENOMEM)
 			shunt_overflow_begin(&stream->seat.out);	/* tried again after a wait */
 		shunt_lane_leave(lane);
@@ -159,9 +160,11 @@ static size_t accept_beyond(struct shunt_stream *stream, struct shunt_iov *from,
 	bool wide = widen(stream, most);
 
 	shunt_assert_held(&stream->tx.lock);
-	bytes = wide ? shunt_lane_accept(stream, from, bytes, most, false) : 0;
+	bytes = wide ? shunt_lane_accept(&stream->seat, from, bytes, most, false) : 0;
+	stream->tx.offset += bytes;
 	/* The thread that serves the lane tells when the stage can be widened. */
-	shunt_lane_request(stream->seat.lane, stream, wide ? SHUNT_WORK_DATA : SHUNT_WORK_DONE);
+	shunt_lane_request(stream->seat.lane, &stream->seat,
+			   wide ? SHUNT_WORK_DATA : SHUNT_WORK_DONE);
 	return bytes;
 }
 
@@ -174,7 +177,7 @@ size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, 
 	if (atomic_load(&stream->seat.lane->failed))
 		return 0;
 	most = most_of(stream);
-	used = shunt_send_buffer_used(stream);
+	used = shunt_send_buffer_used(&stream->seat);
 	if (used >= (int64_t)most)
 		return 0;
 	if (bytes <= SMALL && used > 0 && most - (uint64_t)used < bytes)
@@ -252,8 +255,8 @@ static bool copy_rest(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 {
 	shunt_assert_held(&stream->tx.lock);
 	shunt_assert_held(&stream->seat.lane->lock);
-	return (from == at || shunt_remote_read_ring(stream, out, from, at)) &&
-	       (at == to || shunt_send_buffer_copy(stream, out + (at - from), at, to));
+	return (from == at || shunt_remote_read_ring(&stream->seat, out, from, at)) &&
+	       (at == to || shunt_send_buffer_copy(&stream->seat, out + (at - from), at, to));
 }
 
 /*
@@ -285,7 +288,7 @@ static bool hand_back(struct shunt_stream *stream, bool ends)
 	atomic_store(&out->handback_at, at);
 	out->announced++;
 	/* One message: the queue pair takes all of it or nothing. */
-	if (!shunt_chain_control(lane->chain, stream,
+	if (!shunt_chain_control(lane->chain, &stream->seat,
 				 from < at ? SHUNT_IMM_REPEAT : SHUNT_IMM_HANDBACK, 0, from) ||
 	    !shunt_chain_flush(lane->chain)) {
 		atomic_store(&out->handback_at, before);
@@ -449,7 +452,7 @@ static void open_waiting(struct shunt_stream *stream)
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
 		shunt_overflow_open(out);
 		if (shunt_overflow_is_kept(stream))
-			shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_DONE);
+			shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE);
 		else if (shunt_seat_unstarve(out))
 			shunt_group_tell(stream->engine, stream, EPOLLOUT);
 	}

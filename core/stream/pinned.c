@@ -57,6 +57,12 @@ bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_zero_copy *pin,
 	return true;
 }
 
+void shunt_pinned_tell(struct shunt_stream *stream)
+{
+	atomic_store(&stream->seat.out.pinned_wr, 0);
+	shunt_group_tell(stream->engine, stream, SHUNT_READY_FETCHED);
+}
+
 /* The seat, and with it the link and its domain, has waited for this (delivered.c). */
 static void let_seat_go(struct shunt_stream *stream)
 {
@@ -67,7 +73,7 @@ static void let_seat_go(struct shunt_stream *stream)
 	shunt_lock_take(&group->lock);
 	if (stream->seat.link && atomic_load(&stream->state) != SHUNT_LINKED) {
 		dead = atomic_load(&stream->seat.lane->failed);
-		shunt_lane_enqueue(stream->seat.lane, stream, SHUNT_WORK_DONE);
+		shunt_lane_enqueue(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE);
 		shunt_roster_kick(engine, stream->seat.lane);
 	}
 	if (dead)	/* nobody is there to release it */
@@ -93,8 +99,8 @@ static void await_fetched(struct shunt_stream *stream)
 {
 	int state = shunt_cancel_off();
 
-	while (!shunt_zero_copy_fetched(stream)) {
-		shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_DONE);
+	while (!shunt_zero_copy_fetched(&stream->seat)) {
+		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE);
 		shunt_thread_endure();	/* what is on its way cannot be called back */
 		shunt_wait_call(stream->engine, stream, &stream->tx.lock, SHUNT_READY_FETCHED, SHUNT_NEVER, false);
 	}

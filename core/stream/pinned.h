@@ -11,7 +11,9 @@ bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags)
 bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_zero_copy *pin, const struct iovec *iov);
 /* Waits until the device has fetched all that was posted from it; tx.lock is given up meanwhile. */
 void shunt_pinned_drop(struct shunt_stream *stream);
-/* The same for a thread that was cancelled in its send, without tx.lock. */
+/* All WRs from the program's buffer are complete, or will never be: its send is told. */
+void shunt_pinned_tell(struct shunt_stream *stream);
+/* The same as shunt_pinned_drop() for a thread that was cancelled in its send, without tx.lock. */
 void shunt_pinned_cancelled(void *stream);
 
 #endif

@@ -57,7 +57,7 @@ static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queue
 		return;
 	queued->ring_fill = posted > read ? posted - read : 0;
 	queued->credit = shunt_seat_room(out, posted);
-	queued->window = shunt_send_window(stream);
+	queued->window = shunt_send_window(&stream->seat);
 }
 
 /*

@@ -105,7 +105,7 @@ static bool has_room(struct shunt_stream *stream)
 		return true;
 	if (shunt_seat_room(out, atomic_load(&out->staged)) >= out->ring.bytes / 2 &&
 	    (__builtin_expect(!shunt_seat_rest(out) && !out->stage.kept_wr, 1) ||
-	     shunt_send_buffer_roomy(stream)))
+	     shunt_send_buffer_roomy(&stream->seat)))
 		return true;
 	return shunt_overflow_has_room(stream);
 }

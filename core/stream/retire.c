@@ -183,11 +183,11 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 	} else if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRED &&
 		   shunt_ready_flushed(stream)) {
 		become_plain(stream);
-		shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_RELEASE);
+		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RELEASE);
 		shunt_service_paces(engine);
 		done = true;
 	} else if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRED) {
-		shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_DONE); /* tells when all is posted */
+		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE); /* tells when all is posted */
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	if (done)

@@ -60,7 +60,7 @@ static void offer_ring(struct shunt_engine *engine, struct shunt_stream *stream)
 		return;
 	atomic_store(&in->ring.offered, shunt_ring_make(place.rkey, place.ring_offset, bytes));
 	atomic_fetch_add(&engine->grows, 1);
-	shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_RING);
+	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RING);
 }
 
 void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -97,7 +97,7 @@ static void give_all(struct shunt_stream *stream)
 	    in->ring.credited == head)
 		return;
 	in->ring.credited = head;
-	shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_CREDIT);
+	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_CREDIT);
 }
 
 void shunt_rings_grow(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -140,7 +140,7 @@ bool shunt_rings_change(struct shunt_stream *stream)
 	return atomic_load(&stream->state) != SHUNT_LINKED ||
 	       !shunt_heading_on_link(&out->heading) ||
 	       shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
-	       shunt_lane_change_ring(stream->seat.lane, stream);
+	       shunt_lane_change_ring(stream->seat.lane, &stream->seat);
 }
 
 /* As RING, but the sender has not asked for it and may have nothing to send. */

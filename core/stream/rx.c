@@ -63,7 +63,7 @@ static void give_credit(struct shunt_stream *stream, uint64_t head)
 	if (head - in->ring.credited < credit_step(stream) && !all)
 		return;
 	in->ring.credited = head;
-	shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_CREDIT);
+	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_CREDIT);
 }
 
 static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *stream,

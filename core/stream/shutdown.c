@@ -23,7 +23,7 @@ void shunt_tx_say_end(struct shunt_stream *stream)
 	    (show != SHUNT_SHOWN && show != SHUNT_WRITTEN))
 		return;
 	atomic_store(&out->fin, tx->offset);
-	shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_FIN | shunt_seat_rest(out));
+	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_FIN | shunt_seat_rest(out));
 }
 
 void shunt_tx_finish(struct shunt_stream *stream)
@@ -78,7 +78,7 @@ static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream
 	if (shunt_intake_on_link(&in->intake) &&
 	    atomic_load(&in->tail) - atomic_load(&rx->head) >= in->ring.bytes / 2) {
 		shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
-		shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_RESET);
+		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RESET);
 	}
 }
 

@@ -11,6 +11,7 @@
 #define SHUNT_CORE_STREAM_STREAM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/socket.h>
 #include "core/base/lock.h"
 #include "core/base/reason.h"
@@ -242,6 +243,12 @@ struct shunt_stream {
 	struct shunt_options options;
 };
 
+/* The stream on a seat. */
+static inline struct shunt_stream *shunt_stream_of(const struct shunt_seat *seat)
+{
+	return (struct shunt_stream *)((const char *)seat - offsetof(struct shunt_stream, seat));
+}
+
 /* --- what is true of a stream right now, without asking the kernel; any thread --- */
 
 /* TCP's alone: it is on no link, and on no way to one that a call must look at. */
@@ -256,7 +263,7 @@ static inline bool shunt_stream_is_kernels(const struct shunt_stream *stream)
 /* The peer has closed it. */
 static inline bool shunt_stream_is_released(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->seat.release) & SHUNT_RELEASE_HEARD;
+	return shunt_seat_is_released(&stream->seat);
 }
 
 /* The same, maybe a moment late. */

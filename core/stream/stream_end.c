@@ -23,7 +23,7 @@ void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_streams_reset_tcp(engine, fd);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
-	shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_RESET);
+	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RESET);
 }
 
 /* Both locks held. */
@@ -37,7 +37,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	else
 		shunt_tx_end(stream, fd);
 	shunt_proof_leave(stream);
-	shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_RELEASE);
+	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RELEASE);
 	shunt_streams_leave_dead(engine, stream);
 }
 

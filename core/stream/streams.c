@@ -196,7 +196,7 @@ static void unseat(struct shunt_stream *stream)
 	if (!stream->seat.link)
 		return;
 	answer_nobody(stream);
-	shunt_send_buffer_leave(stream);
+	shunt_send_buffer_leave(&stream->seat);
 	shunt_traced_leave(stream);
 	shunt_seats_leave(stream->seat.link, stream);
 }

@@ -255,7 +255,7 @@ void shunt_traced_leave(struct shunt_stream *stream)
 		shunt_trace_count(book, SHUNT_TRACE_ABANDONED,
 				  shunt_pendings_drop(stream->seat.pendings));
 	shunt_lock_take(&lane->lock);
-	shunt_lane_trace_forget(lane, stream);
+	shunt_lane_trace_forget(lane, &stream->seat);
 	shunt_lock_leave(&lane->lock);
 	if (followed) {
 		shunt_lock_take(&followed->lock);

@@ -56,19 +56,19 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		out->ring.from = tx->offset;
 		/* The peer may have answered what another thread of ours has just posted and is still to note. */
 		shunt_lock_take(&stream->seat.lane->lock);
-		shunt_send_buffer_begin(stream);
+		shunt_send_buffer_begin(&stream->seat, stream->tx.offset);
 		shunt_lock_leave(&stream->seat.lane->lock);
 		atomic_fetch_add_explicit(&engine->upgrades, 1, memory_order_relaxed);
 		SHUNT_PROBE3(upgrade, atomic_load(&stream->fd), tx->offset,
 			     stream->seat.lane->link->peer_pid);
-		shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_UPGRADE);
+		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_UPGRADE);
 		acknowledge_at_once(engine, stream->fd);
 	} else {
 		atomic_store(&out->handback_at, tx->offset);
 		atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
 		SHUNT_PROBE3(handback, atomic_load(&stream->fd), tx->offset,
 			     shunt_left_text(stream->why.left));
-		shunt_lane_request(stream->seat.lane, stream,
+		shunt_lane_request(stream->seat.lane, &stream->seat,
 				   SHUNT_WORK_HANDBACK | shunt_seat_rest(out));
 	}
 	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
@@ -172,7 +172,7 @@ static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stre
 	/* Of the place where a relative has taken the peer's end the peer has announced nothing. */
 	if (!shunt_intake_final(&in->intake) &&
 	    atomic_load(&stream->seat.leaving.asked) != SHUNT_GIVEN_AWAY)
-		shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_SWITCHED);
+		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_SWITCHED);
 	/* Of the end the program has been told when FIN came. */
 	shunt_group_tell(engine, stream,
 			 shunt_end_at(&stream->end) == head ? SHUNT_READY_TRACK :

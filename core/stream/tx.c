@@ -93,12 +93,17 @@ static bool has_room(struct shunt_stream *stream, size_t bytes)
 /* `more`: the program has said that more is to come (MSG_MORE, TCP_CORK). */
 static size_t place(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes, bool more)
 {
+	size_t taken;
+
 	shunt_assert_held(&stream->tx.lock);
 	if (__builtin_expect(!has_room(stream, bytes), 0))
 		return 0;
 	if (__builtin_expect(more, 0) && !shunt_seat_turns(&stream->seat.out))
-		return shunt_lane_gather(stream->seat.lane, stream, from, bytes);
-	return shunt_lane_send(stream->seat.lane, stream, from, bytes);
+		taken = shunt_lane_gather(stream->seat.lane, &stream->seat, from, bytes);
+	else
+		taken = shunt_lane_send(stream->seat.lane, &stream->seat, from, bytes);
+	stream->tx.offset += taken;
+	return taken;
 }
 
 /* The kernel could not deliver what comes before the link's bytes. */
@@ -121,7 +126,7 @@ static void say_blocked(struct shunt_stream *stream)
 		return;
 	stream->seat.out.ring.blocked_at = consumed;
 	shunt_lane_no_room(stream->seat.lane, atomic_load(&stream->fd));
-	shunt_lane_request(stream->seat.lane, stream, SHUNT_WORK_BLOCKED);
+	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_BLOCKED);
 }
 
 static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *stream,
@@ -146,7 +151,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			break;
 		}
 		if (atomic_load_explicit(&out->gather_since, memory_order_relaxed))
-			shunt_lane_push(stream->seat.lane, stream);
+			shunt_lane_push(stream->seat.lane, &stream->seat);
 
 		if (shunt_heading_unpassed(&out->heading) && shunt_stream_tcp_closed(stream)) {
 			/* Bytes before the error are reported first; the kernel keeps the error for the next call. */
@@ -165,12 +170,13 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			continue;
 		if (asked) {
 			atomic_store(&out->starved, true);
-			if (!has_room(stream, bytes - taken) || !shunt_send_buffer_roomy(stream)) {
+			if (!has_room(stream, bytes - taken) ||
+			    !shunt_send_buffer_roomy(&stream->seat)) {
 				if (open || shunt_overflow_is_open(out))
 					taken += shunt_overflow_take(stream, from, bytes - taken);
 				break;
 			}
-			if (!shunt_send_buffer_ready(stream,
+			if (!shunt_send_buffer_ready(&stream->seat,
 						     !shunt_lane_merges(stream->seat.lane))) { /* no memory: TCP has its own */
 				atomic_store(&out->want_link, false);
 				out->quick = false;
@@ -219,7 +225,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	}
 
 	if (__builtin_expect(shunt_heading_unpassed(&out->heading), 0) &&
-	    !shunt_lane_handed_over(stream->seat.lane, stream))
+	    !shunt_lane_handed_over(stream->seat.lane, &stream->seat))
 		return -EAGAIN;
 
 	/* The rest is sent by the next turn of the caller's loop. */
@@ -505,6 +511,6 @@ void shunt_stream_push(struct shunt_stream *stream)
 	if (atomic_load(&stream->seat.out.gather_since) &&
 	    shunt_heading_on_link(&stream->seat.out.heading) &&
 	    atomic_load(&stream->state) == SHUNT_LINKED)
-		shunt_lane_push(stream->seat.lane, stream);
+		shunt_lane_push(stream->seat.lane, &stream->seat);
 }
 
