@@ -2,7 +2,6 @@
 #include "core/link/link.h"
 #include <errno.h>
 #include "core/poll/devices.h"
-#include "core/stream/loss.h"
 #include "core/link/seats.h"
 #include "core/service.h"
 #include "core/loop/request.h"
@@ -117,13 +116,4 @@ void shunt_link_distrust(struct shunt_link *link, const char *what)
 	}
 	shunt_link_fail(link, what);
 	shunt_loop_wake(&link->engine->loop);
-}
-
-void shunt_link_tell(struct shunt_link *link, uint32_t what)
-{
-	struct shunt_stream *stream;
-
-	shunt_assert_service_thread(link->engine);
-	shunt_seats_each(link, stream)
-		shunt_group_tell(link->engine, stream, what);
 }

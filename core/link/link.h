@@ -66,7 +66,7 @@ struct shunt_link {
 	uint64_t hello_by;	/* ns: when it has to have said HELLO, at the accepting end */
 	uint32_t parked;	/* its claims that wait for our program; service thread */
 
-	struct shunt_stream **table;	/* by our number, 0 is the lanes' own; written under group.lock */
+	struct shunt_seat **table;	/* by our number, 0 is the lanes' own; written under group.lock */
 	uint32_t table_size;
 	uint32_t next_id;
 	uint32_t top;		/* numbers from here on were never used; service thread */
@@ -107,8 +107,6 @@ static inline uint32_t shunt_link_events(const struct shunt_link *link)
 {
 	return (link->joining || link->silent ? 0 : EPOLLIN) | (link->wants_write ? EPOLLOUT : 0);
 }
-/* Tells every stream's waiters and epoll sets. Service thread. */
-void shunt_link_tell(struct shunt_link *link, uint32_t what);
 /* Sends a message, or keeps it until the channel has room. fds stay the caller's. Any thread. */
 int shunt_link_send(struct shunt_link *link, const struct shunt_message *message, const int *fds, int count);
 
@@ -124,7 +122,7 @@ bool shunt_link_ring_is_sound(const struct shunt_link *link, uint64_t offset, ui
 /* Whether the peer may have such a seat for a stream. */
 bool shunt_link_place_is_sound(const struct shunt_link *link, const struct shunt_place *place);
 
-static inline struct shunt_stream *shunt_link_stream(struct shunt_link *link, uint32_t id)
+static inline struct shunt_seat *shunt_link_seat(struct shunt_link *link, uint32_t id)
 {
 	return id < link->table_size ? __atomic_load_n(&link->table[id], __ATOMIC_ACQUIRE) : NULL;
 }

@@ -18,41 +18,38 @@ static uint32_t free_id(struct shunt_link *link)
 	return 0;
 }
 
-int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struct shunt_lane *lane,
-		    struct shunt_place *place)
+int shunt_seats_take(struct shunt_link *link, struct shunt_seat *seat, struct shunt_lane *lane,
+		     struct shunt_place *place)
 {
 	uint32_t bytes = shunt_narrow_u32(link->engine->config.ring_min);
 	const struct ibv_mr *mr;
 	uint32_t id;
 	uint64_t offset = shunt_arena_take(&link->arena, bytes, &mr);
-	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &seat->in;
 
 	shunt_assert_service_thread(link->engine);
 	shunt_assert_held(&link->engine->seats_lock);
 	if (offset == UINT64_MAX)
 		return -ENOMEM;
-	shunt_lock_take(&rx->lock);
 	shunt_lock_take(&link->engine->group.lock);
 	id = free_id(link);
 	if (id) {
-		stream->seat.link = link;
-		stream->seat.lane = lane;
+		seat->link = link;
+		seat->lane = lane;
 		lane->seats++;
-		stream->seat.id = id;
-		stream->seat.control = (struct shunt_control *)link->arena_base + id;
-		memset(stream->seat.control, 0, sizeof(*stream->seat.control));
+		seat->id = id;
+		seat->control = (struct shunt_control *)link->arena_base + id;
+		memset(seat->control, 0, sizeof(*seat->control));
 		in->link.ring = in->ring.at = link->arena_base + offset;
 		in->ring.bytes = in->link.bytes = bytes;
 		in->link.end = 0;
-		__atomic_store_n(&link->table[id], stream, __ATOMIC_RELEASE);
+		__atomic_store_n(&link->table[id], seat, __ATOMIC_RELEASE);
 		link->seated++;
 		link->unused_since = 0;
 		if (link->top <= id)
 			link->top = id + 1;
 	}
 	shunt_lock_leave(&link->engine->group.lock);
-	shunt_lock_leave(&rx->lock);
 	if (!id) {
 		shunt_link_give_ring(link, link->arena_base + offset, bytes);
 		return -ENOSPC;
@@ -62,24 +59,9 @@ int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struc
 	return 0;
 }
 
-struct shunt_stream *shunt_seats_hold(struct shunt_link *link, uint32_t id)
+void shunt_seats_leave(struct shunt_link *link, struct shunt_seat *seat)
 {
-	struct shunt_engine *engine = link->engine;
-	struct shunt_stream *stream;
-
-	shunt_lock_take(&engine->streams_lock);
-	shunt_lock_take(&engine->group.lock);
-	stream = shunt_link_stream(link, id);
-	if (stream)
-		stream->holds++;
-	shunt_lock_leave(&engine->group.lock);
-	shunt_lock_leave(&engine->streams_lock);
-	return stream;
-}
-
-void shunt_seats_leave(struct shunt_link *link, struct shunt_stream *stream)
-{
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &seat->in;
 	uint32_t next = atomic_exchange(&in->ring.next_bytes, 0);
 
 	shunt_assert_held(&link->engine->seats_lock);
@@ -87,10 +69,10 @@ void shunt_seats_leave(struct shunt_link *link, struct shunt_stream *stream)
 		shunt_link_give_ring(link, in->ring.next, next);
 	shunt_link_give_ring(link, in->ring.at, in->ring.bytes);
 	shunt_lock_take(&link->engine->group.lock);
-	__atomic_store_n(&link->table[stream->seat.id], NULL, __ATOMIC_RELEASE);
+	__atomic_store_n(&link->table[seat->id], NULL, __ATOMIC_RELEASE);
 	link->seated--;
-	stream->seat.lane->seats--;
-	stream->seat.link = NULL;
+	seat->lane->seats--;
+	seat->link = NULL;
 	shunt_lock_leave(&link->engine->group.lock);
 }
 

@@ -11,20 +11,10 @@
 
 #include "core/link/link.h"
 
-/* Each stream that has a seat. seats_lock or group.lock held. */
-#define shunt_seats_each(link, stream) shunt_seats_each_by(shunt_link_stream, link, stream)
-/* The same, each held: the body lets go of it (shunt_streams_unhold), and may not leave the loop before. */
-#define shunt_seats_each_held(link, stream) shunt_seats_each_by(shunt_seats_hold, link, stream)
-#define shunt_seats_each_by(of, link, stream)                                                      \
-	for (uint32_t seat_ = 1; seat_ < (link)->top; seat_++)                                     \
-		if (((stream) = of(link, seat_)) != NULL)
-
-/* A number, a control line and the first ring for the stream, on this lane. 0 or -errno. */
-int shunt_seats_take(struct shunt_link *link, struct shunt_stream *stream, struct shunt_lane *lane,
+/* A number, a control line and the first ring for the seat, on this lane. rx.lock of its stream held. 0 or -errno. */
+int shunt_seats_take(struct shunt_link *link, struct shunt_seat *seat, struct shunt_lane *lane,
 		     struct shunt_place *place);
 /* The device fetches nothing from the stream's stage any more. A dead link goes with its last seat. */
-void shunt_seats_leave(struct shunt_link *link, struct shunt_stream *stream);
-/* The stream of that number, held; NULL: none. No lock right of streams_lock held. */
-struct shunt_stream *shunt_seats_hold(struct shunt_link *link, uint32_t id);
+void shunt_seats_leave(struct shunt_link *link, struct shunt_seat *seat);
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/leave.h"
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/link/trust.h"
 #include "core/peer/attach.h"
 #include "core/peer/claim_grant.h"
@@ -287,9 +287,8 @@ void shunt_claim_link_down(struct shunt_link *link)
 		link->waiting = stream->claim.next_offer;
 		shunt_claim_fails(service, stream, reason);
 	}
-	shunt_seats_each(link, stream)
-		if (stream->claim.state == SHUNT_CLAIM_UNDER_WAY)
-			claim_again(link, stream);
+	shunt_streams_seated(link, stream) if (stream->claim.state == SHUNT_CLAIM_UNDER_WAY)
+		claim_again(link, stream);
 }
 
 static void retry_connecting(struct shunt_service *service)

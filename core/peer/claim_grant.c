@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/leave.h"
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/peer/attach.h"
 #include "core/peer/claim.h"
 #include "core/peer/claim_state.h"
@@ -89,8 +89,8 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream,
 	struct shunt_message message = { .type = SHUNT_MSG_ACCEPT, .stream = peer->stream };
 	bool forbidden = shunt_uring_forbids(engine), held = shunt_holding_is_held(link);
 	int result = forbidden || held ? -EPERM :
-					 shunt_seats_take(link, stream, &link->lanes[peer->lane],
-							  &message.accept.place);
+					 shunt_streams_seat(stream, link, &link->lanes[peer->lane],
+							    &message.accept.place);
 	enum shunt_reason reason = forbidden ? SHUNT_REASON_URING : SHUNT_REASON_NOT_ATTACHED;
 
 	if (result && !forbidden && !held)

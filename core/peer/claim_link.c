@@ -2,7 +2,7 @@
 #include "core/peer/claim_link.h"
 #include "core/engine.h"
 #include "core/lane/lanes.h"
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/link/trust.h"
 #include "core/peer/claim_state.h"
 #include "core/peer/possession.h"
@@ -31,7 +31,7 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 	message.claim.tuple = stream->tuple;
 	if (link->channel.kind == SHUNT_CHANNEL_UNIX && !link->channel.abroad)
 		message.claim.network = stream->network;
-	if (shunt_seats_take(link, stream, shunt_lanes_emptiest(link), &message.claim.place)) {
+	if (shunt_streams_seat(stream, link, shunt_lanes_emptiest(link), &message.claim.place)) {
 		shunt_claim_stays(engine, stream, link->device->kind->shortage());
 		return;
 	}

@@ -8,7 +8,7 @@
 #include "core/stream/retire.h"
 #include <errno.h>
 #include "core/link/screen.h"
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/peer/attach.h"
 #include "core/peer/claim.h"
 #include "core/peer/claim_link.h"
@@ -169,7 +169,7 @@ void shunt_hear_message(struct shunt_link *link, const struct shunt_message *mes
 		return;
 	}
 	/* Held: both ends may close it meanwhile, and its memory must not become another stream's. */
-	stream = shunt_seats_hold(link, message->stream);
+	stream = shunt_streams_hold_at(link, message->stream);
 	if (!stream)
 		return;	/* closed by both already */
 	hear_of(link, stream, message);

@@ -4,7 +4,7 @@
 #include "core/base/hmac.h"
 #include "core/fd/own_fds.h"
 #include "core/link/screen.h"
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/loop/endpoint.h"
 #include "core/loop/porter.h"
 #include "core/peer/limits.h"
@@ -28,7 +28,7 @@ static struct shunt_link *link_of(const struct shunt_service *service,
 static enum shunt_told hear(const struct shunt_service *service, struct shunt_link *link,
 			    const struct shunt_take *take)
 {
-	struct shunt_stream *stream = shunt_seats_hold(link, take->stream);
+	struct shunt_stream *stream = shunt_streams_hold_at(link, take->stream);
 	enum shunt_told told = SHUNT_TOLD_NOTHING;
 
 	if (!stream)

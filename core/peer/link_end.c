@@ -9,7 +9,7 @@
 #include "core/lane/lanes.h"
 #include "core/lane/zero_copy.h"
 #include "core/stream/pinned.h"
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/link/share.h"
 #include "core/service.h"
 #include "core/stream/deferred_fin.h"
@@ -76,8 +76,7 @@ void shunt_link_kill(struct shunt_link *link, const char *reason)
 		hang_up(link);
 	shunt_lanes_abandon(link);
 	engine->link_hooks->down(link);
-	shunt_seats_each(link, stream)
-		leave_stream(engine, stream);
+	shunt_streams_seated(link, stream) leave_stream(engine, stream);
 }
 
 void shunt_link_break(struct shunt_link *link, const char *why)

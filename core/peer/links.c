@@ -76,6 +76,15 @@ void shunt_links_welcome(struct shunt_source *source, uint32_t events)
 	shunt_limits_tell(rendezvous->service);
 }
 
+/* The waiters and epoll sets of every stream. */
+static void tell_all(struct shunt_link *link, uint32_t what)
+{
+	struct shunt_stream *stream;
+
+	shunt_assert_service_thread(link->engine);
+	shunt_streams_seated(link, stream) shunt_group_tell(link->engine, stream, what);
+}
+
 /* Senders whose HANDBACK was on its way may go on over TCP; seats that were refused are let go. */
 static void links_settle(struct shunt_service *service)
 {
@@ -85,7 +94,7 @@ static void links_settle(struct shunt_service *service)
 
 			if (!atomic_exchange(&lane->unsettled, false) || !shunt_lane_settled(lane))
 				continue;
-			shunt_link_tell(link, EPOLLOUT | SHUNT_READY_SETTLED);
+			tell_all(link, EPOLLOUT | SHUNT_READY_SETTLED);
 			link->engine->link_hooks->settled(link, lane);
 			link->engine->link_hooks->up(link);	/* it may have had to show that it works */
 		}

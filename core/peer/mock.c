@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/qos/pacing.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
@@ -190,7 +190,7 @@ static void hold_all(struct shunt_lane *lane, bool on)
 {
 	struct shunt_stream *stream;
 
-	shunt_seats_each_held(lane->link, stream)
+	shunt_streams_seated_held(lane->link, stream)
 	{
 		if (stream->seat.lane == lane &&
 		    (!on || atomic_load(&stream->mock) == SHUNT_MOCK_AUTO))

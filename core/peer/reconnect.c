@@ -11,7 +11,7 @@
 #include "core/peer/claim_state.h"
 #include "core/peer/link_make.h"
 #include "core/link/screen.h"
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/peer/links.h"
 #include "core/service.h"
 #include "core/fork/fork_slots.h"
@@ -132,8 +132,7 @@ static void name_streams(struct shunt_link *link)
 {
 	struct shunt_stream *stream;
 
-	shunt_seats_each(link, stream)
-		stream->claim.line = link->line.number;
+	shunt_streams_seated(link, stream) stream->claim.line = link->line.number;
 }
 
 /* The longer, the sooner the link has died; anew once it has lasted. */

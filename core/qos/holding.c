@@ -3,7 +3,7 @@
 #include "core/engine.h"
 #include "core/lane/lane_queue.h"
 #include "core/lane/send_buffer.h"
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/qos/qos.h"
 #include "core/qos/throttle.h"
 #include "core/service.h"
@@ -40,7 +40,7 @@ static uint64_t withhold(struct shunt_link *link)
 	struct shunt_stream *stream;
 	uint64_t room = 0;
 
-	shunt_seats_each(link, stream)
+	shunt_streams_seated(link, stream)
 	{
 		atomic_store(&stream->seat.in.withheld, SHUNT_WITHHELD);
 		room += TWICE * ((uint64_t)stream->seat.in.link.bytes +
@@ -143,7 +143,7 @@ static void credit_release(struct shunt_link *link)
 {
 	struct shunt_stream *stream;
 
-	shunt_seats_each(link, stream) credit_give_back(stream);
+	shunt_streams_seated(link, stream) credit_give_back(stream);
 	for (uint32_t i = 0; i < link->lane_count; i++)
 		shunt_lane_kick(&link->lanes[i]);
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "core/engine.h"
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/qos/facts.h"
 #include "core/qos/monitor.h"
 #include "core/qos/throttle.h"
@@ -323,8 +323,8 @@ static void classify_all(struct shunt_service *service)
 
 		if (link->initiator || atomic_load(&link->state) != SHUNT_LINK_UP)
 			continue;
-		shunt_seats_each(link, stream) if (shunt_tuple_is_known(&stream->tuple) && !known)
-			known = stream;
+		shunt_streams_seated(link, stream) if (shunt_tuple_is_known(&stream->tuple) &&
+						       !known) known = stream;
 		if (known && service->qos)
 			shunt_qos_granted(link, known);
 		if (!link->throttle || has_class(link) || !link->throttle->name[0])

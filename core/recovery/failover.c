@@ -8,7 +8,7 @@
 #include "core/lane/zero_copy.h"
 #include "core/stream/pinned.h"
 #include "core/leave.h"
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/service.h"
 #include "core/stream/again.h"
 #include "core/stream/credit.h"
@@ -161,8 +161,7 @@ void shunt_failover_tell(struct shunt_link *link)
 	struct shunt_message message = { .type = SHUNT_MSG_RESUMED };
 	struct shunt_stream *stream;
 
-	shunt_seats_each(link, stream)
-		tell(link, stream);
+	shunt_streams_seated(link, stream) tell(link, stream);
 	shunt_link_send(link, &message, NULL, 0);
 }
 
@@ -294,7 +293,8 @@ static void on_resumed(struct shunt_link *link)
 	struct shunt_stream *stream;
 
 	link->resumed = true;
-	shunt_seats_each(link, stream) {
+	shunt_streams_seated(link, stream)
+	{
 		if (!shunt_heading_halted(&stream->seat.out.heading))
 			continue;
 		shunt_lock_take(&stream->rx.lock);
@@ -336,7 +336,8 @@ void shunt_failover_alone(struct shunt_link *link)
 	struct shunt_stream *stream;
 
 	shunt_assert_service_thread(engine);
-	shunt_seats_each(link, stream) {
+	shunt_streams_seated(link, stream)
+	{
 		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);
 		if (resume_alone(engine, stream))
@@ -356,7 +357,7 @@ void shunt_failover_message(struct shunt_link *link, const struct shunt_message 
 		on_resumed(link);
 		return;
 	}
-	stream = shunt_seats_hold(link, message->stream);
+	stream = shunt_streams_hold_at(link, message->stream);
 	if (!stream)
 		return;
 	on_resume(link, stream, message);

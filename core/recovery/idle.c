@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/recovery/idle.h"
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/service.h"
 
 #define SOON 1000000000ull	/* ns between two looks, if something has moved at the last one */
@@ -49,8 +49,7 @@ static bool look_at(struct shunt_link *link, uint64_t now)
 	shunt_lock_take(&group->lock);
 	moved = !shunt_idle_link(link, now);
 	shunt_lock_leave(&group->lock);
-	shunt_seats_each(link, stream)
-		moved |= !shunt_idle_stream(stream, now);
+	shunt_streams_seated(link, stream) moved |= !shunt_idle_stream(stream, now);
 	return moved;
 }
 

@@ -8,7 +8,7 @@
  * look to the next.
  */
 #include "core/lane/send_buffer.h"
-#include "core/link/seats.h"
+#include "core/stream/streams.h"
 #include "core/recovery/reclaim.h"
 #include "core/service.h"
 #include "core/stream/rings.h"
@@ -100,7 +100,8 @@ static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link
 	if (atomic_load(&link->state) != SHUNT_LINK_UP || atomic_load(&link->failed))
 		return false;
 	/* Its memory is a stream's in any case; whether it is still this one, its lock tells. */
-	shunt_seats_each(link, stream) {
+	shunt_streams_seated(link, stream)
+	{
 		again |= look_at_ring(engine, link, stream, now);
 		again |= look_at_offer(stream);
 		again |= look_at_stage(link, stream);

@@ -363,7 +363,7 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 
 	if (type == SHUNT_IMM_LANE)
 		return on_lane(lane);
-	stream = shunt_link_stream(lane->link, imm & SHUNT_IMM_STREAM_MASK);
+	stream = shunt_streams_at(lane->link, imm & SHUNT_IMM_STREAM_MASK);
 	if (stream && atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_CANDIDATE &&
 	    type != SHUNT_IMM_FIN && type != SHUNT_IMM_RESET && type != SHUNT_IMM_RELEASE)
 		return "a message for a stream that was not agreed on";
@@ -436,8 +436,8 @@ void shunt_inbound_late(struct shunt_engine *engine, const struct ibv_wc *wc, ui
 			int count)
 {
 	struct shunt_lane *lane = (struct shunt_lane *)(uintptr_t)wc->wr_id;
-	struct shunt_stream *stream =
-		shunt_link_stream(lane->link, ntohl(wc->imm_data) & SHUNT_IMM_STREAM_MASK);
+	struct shunt_stream *stream = shunt_streams_at(lane->link,
+						       ntohl(wc->imm_data) & SHUNT_IMM_STREAM_MASK);
 	const struct shunt_slow_about about = {
 		.step = SHUNT_STEP_POLL,
 		.fd = stream ? atomic_load(&stream->fd) : -1,

@@ -167,6 +167,21 @@ void shunt_streams_hold(struct shunt_stream *stream)
 	shunt_lock_leave(&stream->engine->streams_lock);
 }
 
+struct shunt_stream *shunt_streams_hold_at(struct shunt_link *link, uint32_t id)
+{
+	struct shunt_engine *engine = link->engine;
+	struct shunt_stream *stream;
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_lock_take(&engine->group.lock);
+	stream = shunt_streams_at(link, id);
+	if (stream)
+		stream->holds++;
+	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_leave(&engine->streams_lock);
+	return stream;
+}
+
 void shunt_streams_unhold(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
@@ -191,6 +206,17 @@ static void answer_nobody(struct shunt_stream *stream)
 	shunt_handover_answer(stream->engine, stream);
 }
 
+int shunt_streams_seat(struct shunt_stream *stream, struct shunt_link *link,
+		       struct shunt_lane *lane, struct shunt_place *place)
+{
+	int result;
+
+	shunt_lock_take(&stream->rx.lock);
+	result = shunt_seats_take(link, &stream->seat, lane, place);
+	shunt_lock_leave(&stream->rx.lock);
+	return result;
+}
+
 static void unseat(struct shunt_stream *stream)
 {
 	if (!stream->seat.link)
@@ -198,7 +224,7 @@ static void unseat(struct shunt_stream *stream)
 	answer_nobody(stream);
 	shunt_send_buffer_leave(&stream->seat);
 	shunt_traced_leave(stream);
-	shunt_seats_leave(stream->seat.link, stream);
+	shunt_seats_leave(stream->seat.link, &stream->seat);
 }
 
 void shunt_streams_vacate(struct shunt_stream *stream)

@@ -4,6 +4,7 @@
 #define SHUNT_CORE_STREAM_STREAMS_H
 
 #include "core/base/reason.h"
+#include "core/link/seats.h"
 #include "core/stream/stream.h"
 
 #define SHUNT_SLAB_STREAMS 64
@@ -46,6 +47,27 @@ bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream
 /* A hold keeps the memory of a stream from being reused. No lock right of streams_lock held. */
 void shunt_streams_hold(struct shunt_stream *stream);
 void shunt_streams_unhold(struct shunt_stream *stream);
+/* The stream of that number on the link, held; NULL: none. No lock right of streams_lock held. */
+struct shunt_stream *shunt_streams_hold_at(struct shunt_link *link, uint32_t id);
+/* The same, not held: seats_lock or group.lock held. */
+static inline struct shunt_stream *shunt_streams_at(struct shunt_link *link, uint32_t id)
+{
+	const struct shunt_seat *seat = shunt_link_seat(link, id);
+
+	return seat ? shunt_stream_of(seat) : NULL;
+}
+
+/* Each stream that has a seat on the link. seats_lock or group.lock held. */
+#define shunt_streams_seated(link, stream) shunt_streams_seated_by(shunt_streams_at, link, stream)
+/* The same, each held: the body lets go of it (shunt_streams_unhold), and may not leave the loop before. */
+#define shunt_streams_seated_held(link, stream) shunt_streams_seated_by(shunt_streams_hold_at, link, stream)
+#define shunt_streams_seated_by(of, link, stream)                                                  \
+	for (uint32_t seat_ = 1; seat_ < (link)->top; seat_++)                                     \
+		if (((stream) = of(link, seat_)) != NULL)
+
+/* The stream gets a seat, as shunt_seats_take(). No lock right of rx.lock held. */
+int shunt_streams_seat(struct shunt_stream *stream, struct shunt_link *link,
+		       struct shunt_lane *lane, struct shunt_place *place);
 /* Frees the memory, if nothing names it. */
 void shunt_streams_free(struct shunt_stream *stream);
 /* Its link will not name it again: the seat is given up, and the memory if the program has closed it. */

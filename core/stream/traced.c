@@ -196,7 +196,7 @@ static bool is_sound(const struct shunt_stream *stream, const struct shunt_lane 
 static void follow(struct shunt_followed *followed, struct shunt_lane *lane,
 		   const struct shunt_trace_record *record, uint64_t now)
 {
-	struct shunt_stream *stream = shunt_link_stream(lane->link, record->stream);
+	struct shunt_stream *stream = shunt_streams_at(lane->link, record->stream);
 
 	if (!stream || is_over(stream))
 		shunt_trace_count(followed->book, SHUNT_TRACE_UNREAD, 1);
