@@ -33,6 +33,19 @@ has "$out" '^called$'
 count 0 --words 9 --flags 3
 count 1 --words 8
 count 1 --flags 2
+# Two of them: each word is counted once, and each structure has limits of its own.
+both() { # STATUS OUTER INNER
+	expect "$1" "$states" --header "$work/planted.h" --json "shunt_outer$2" "shunt_inner$3"
+}
+both 0 "" ""
+has "$out" '{"structure": "shunt_outer", "words": 7, "flags": 1}, {"structure": "shunt_inner", "words": 3, "flags": 2}'
+both 0 :7:1 :3:2
+both 1 :6 ""
+both 1 :7:0 ""
+both 1 "" :2
+both 1 "" :3:1
+both 2 :many ""
+both 2 :1:2:3 ""
 expect 2 "$states" --header "$work/planted.h" shunt_nothing
 expect 2 "$states" --header "$work/nowhere.h"
 expect 2 "$states" --wrong
