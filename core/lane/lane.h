@@ -47,7 +47,7 @@ struct shunt_lane_hooks {
 	/* RELEASE has been posted, and the device needs nothing of the stream any more. */
 	void (*released)(struct shunt_seat *seat);
 	/* Stream offset up to which the program has read. */
-	uint64_t (*read)(const struct shunt_seat *seat);
+	uint64_t (*read_to)(const struct shunt_seat *seat);
 	/* The program sends nothing more. */
 	bool (*ended)(const struct shunt_seat *seat);
 	/* Either end has reset the connection: nobody reads what is not posted. */

@@ -49,7 +49,7 @@ static const struct {
  */
 static uint64_t read_of_link(const struct shunt_lane *lane, const struct shunt_seat *seat)
 {
-	uint64_t head = lane->hooks->read(seat), tail = atomic_load(&seat->in.tail);
+	uint64_t head = lane->hooks->read_to(seat), tail = atomic_load(&seat->in.tail);
 
 	return head < tail ? head : tail;
 }
@@ -67,7 +67,7 @@ static uint64_t control_value(const struct shunt_lane *lane, struct shunt_seat *
 	case SHUNT_IMM_CREDIT:
 		return read_of_link(lane, seat);
 	case SHUNT_IMM_RELEASE:
-		return lane->hooks->read(seat);
+		return lane->hooks->read_to(seat);
 	case SHUNT_IMM_SWITCHED:
 		return atomic_load(&seat->in.switched);
 	case SHUNT_IMM_RING:

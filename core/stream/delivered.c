@@ -91,7 +91,7 @@ const struct shunt_lane_hooks shunt_delivered_hooks = {
 	.roomy = roomy,
 	.stuck = stuck,
 	.released = released,
-	.read = read_to,
+	.read_to = read_to,
 	.ended = ended,
 	.broken = broken,
 };
