@@ -48,7 +48,7 @@ void shunt_engine_leave(struct shunt_engine *engine, bool for_good);
 bool shunt_engine_left(struct shunt_engine *engine);
 void shunt_engine_begin_anew(struct shunt_engine *engine);
 /*
- * The program is about to forbid itself new threads: if it listens, the service thread starts while it can. `unknown`:
+ * The program is about to forbid itself new threads: if it listens, our threads start while they can. `unknown`:
  * it has a listener that is not in the table yet.
  */
 void shunt_engine_begin_early(struct shunt_engine *engine, bool unknown);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include "core/admin/doors.h"
 #include "core/fork/fork_slots.h"
+#include "core/loop/porter.h"
 #include "core/peer/claim_state.h"
 #include "core/peer/link_end.h"
 #include "core/peer/links.h"
@@ -301,9 +302,11 @@ static void ask_thread(struct shunt_engine *engine)
 	shunt_loop_wake(&engine->loop);
 }
 
-void shunt_leave_await_porter(struct shunt_engine *engine)
+void shunt_leave_await_porter(struct shunt_engine *engine, bool ends)
 {
-	if (!shunt_porter_await(engine, shunt_now(engine) + PORTER))
+	uint64_t until = shunt_now(engine) + PORTER;
+
+	if (ends ? !shunt_porter_await(engine, until) : !shunt_porter_follows(engine, until))
 		shunt_log(SHUNT_LOG_WARN, "a thread that hangs up on a stranger stays outside what confines the process");
 }
 
@@ -344,7 +347,7 @@ static void leave(struct shunt_engine *engine)
 	pthread_join(service->thread, NULL);
 	put_away(engine);
 	await_gone(engine, service->tid);
-	shunt_leave_await_porter(engine);
+	shunt_leave_await_porter(engine, true);
 	for (int i = 0; i < readable.count; i++)
 		shunt_retire_await_bytes(engine, readable.of[i].fd, readable.of[i].bytes);
 	if (++engine->times_left >= TIMES_MAX)
@@ -400,6 +403,7 @@ void shunt_engine_begin_anew(struct shunt_engine *engine)
 
 void shunt_engine_begin_early(struct shunt_engine *engine, bool unknown)
 {
-	if (unknown ? engine->device_choice != SHUNT_DEVICE_NONE : listens(engine))
-		(void)engine->serve(engine);
+	if ((unknown ? engine->device_choice != SHUNT_DEVICE_NONE : listens(engine)) &&
+	    engine->serve(engine))
+		shunt_porter_stay(engine);
 }

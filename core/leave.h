@@ -28,7 +28,7 @@ static inline enum shunt_reason shunt_leave_reason(struct shunt_engine *engine)
 
 /* The service thread's part. */
 void shunt_leave_run(struct shunt_task *task);
-/* Threads that hang up on strangers have ended, or a message says that one stays outside. */
-void shunt_leave_await_porter(struct shunt_engine *engine);
+/* A thread that hangs up on strangers has ended, or else has set no_new_privs; or a message says that it stays outside. */
+void shunt_leave_await_porter(struct shunt_engine *engine, bool ends);
 
 #endif

@@ -36,7 +36,7 @@ static void await_service(struct shunt_engine *engine)
 	shunt_loop_post(&engine->loop, &service->tasks.no_new_privs);
 	while (!atomic_load(&service->follows))
 		(void)sem_wait(&service->followed);
-	shunt_leave_await_porter(engine);
+	shunt_leave_await_porter(engine, false);
 }
 
 bool shunt_engine_no_new_privs(struct shunt_engine *engine)

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -92,6 +94,42 @@ void shunt_porter_run(struct shunt_task *task)
 
 /* --- the thread --- */
 
+/* As the service thread (no_new_privs.h). */
+static void follow(struct shunt_engine *engine)
+{
+	if (!atomic_load(&engine->no_new_privs) || atomic_load(&engine->porter.follows))
+		return;
+	(void)engine->sys->prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	atomic_store(&engine->porter.follows, true);
+}
+
+/* Something waits for the thread, or it is not to stay. porter.lock held. */
+static void call(struct shunt_porter *porter)
+{
+	shunt_assert_held(&porter->lock);
+	atomic_fetch_add(&porter->calls, 1);
+	if (porter->rests)
+		syscall(SYS_futex, &porter->calls, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+/* Nothing waits: the thread rests where it is to stay. False: it is over. porter.lock held, given up meanwhile. */
+/* Not analysed: the lock is given up. */
+SHUNT_NO_LOCK_ANALYSIS static bool rest(struct shunt_porter *porter)
+{
+	uint32_t calls = atomic_load(&porter->calls);
+
+	if (!porter->stays) {
+		porter->at_work = false;
+		return false;
+	}
+	porter->rests = true;
+	shunt_lock_leave(&porter->lock);
+	syscall(SYS_futex, &porter->calls, FUTEX_WAIT_PRIVATE, calls, NULL, NULL, 0);
+	shunt_lock_take(&porter->lock);
+	porter->rests = false;
+	return true;
+}
+
 /* The next descriptor to close; -1: none, and the thread is over. */
 static int next_to_go(struct shunt_engine *engine)
 {
@@ -99,10 +137,11 @@ static int next_to_go(struct shunt_engine *engine)
 	int fd = -1;
 
 	shunt_lock_take(&porter->lock);
+	follow(engine);
+	while (!porter->count && rest(porter))
+		follow(engine);
 	if (porter->count)
 		fd = porter->waiting[--porter->count];
-	else
-		porter->at_work = false;
 	shunt_lock_leave(&porter->lock);
 	if (fd >= 0 && atomic_load(&porter->shut))
 		shunt_loop_post(&engine->loop, &engine->service->tasks.doors);
@@ -135,6 +174,7 @@ static bool start(struct shunt_engine *engine)
 	pthread_t thread;
 	int failed;
 
+	atomic_store(&engine->porter.follows, false);
 	sigfillset(&all);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
@@ -144,6 +184,15 @@ static bool start(struct shunt_engine *engine)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	return !failed;
+}
+
+/* Under porter.lock: who forbids the process new threads waits until this one is there. */
+static void begin(struct shunt_engine *engine)
+{
+	struct shunt_porter *porter = &engine->porter;
+
+	shunt_assert_held(&porter->lock);
+	porter->at_work = porter->at_work || start(engine);
 }
 
 /* lock held. */
@@ -164,17 +213,18 @@ static bool has_place(struct shunt_porter *porter)
 	return true;
 }
 
-/* True: it waits; `make` a thread for it. */
-static bool enqueue(struct shunt_porter *porter, int fd, bool *make)
+/* False: it does not wait, for lack of memory. */
+static bool enqueue(struct shunt_engine *engine, int fd)
 {
+	struct shunt_porter *porter = &engine->porter;
 	bool room;
 
 	shunt_lock_take(&porter->lock);
 	room = has_place(porter);
 	if (room)
 		porter->waiting[porter->count++] = fd;
-	*make = !porter->at_work;
-	porter->at_work = true;
+	begin(engine);
+	call(porter);
 	shunt_lock_leave(&porter->lock);
 	return room;
 }
@@ -227,23 +277,23 @@ void shunt_porter_let_go(struct shunt_engine *engine, int fd)
 
 void shunt_porter_close_later(struct shunt_engine *engine, int fd)
 {
-	struct shunt_porter *porter = &engine->porter;
 	int saved = errno;
-	bool make = false;
 
-	if (engine->manual) {
+	if (engine->manual)
 		shunt_own_fds_close(engine, fd);
-		errno = saved;
-		return;
-	}
-	if (!enqueue(porter, fd, &make))	/* it may take for ever to close, so it stays open */
+	else if (!enqueue(engine, fd))	/* it may take for ever to close, so it stays open */
 		shunt_log(SHUNT_LOG_WARN, "out of memory: a stranger's descriptor stays open");
-	if (make && !start(engine)) {
-		shunt_lock_take(&porter->lock);
-		porter->at_work = false;
-		shunt_lock_leave(&porter->lock);
-	}
 	errno = saved;
+}
+
+void shunt_porter_stay(struct shunt_engine *engine)
+{
+	if (engine->manual)
+		return;
+	shunt_lock_take(&engine->porter.lock);
+	engine->porter.stays = true;
+	begin(engine);
+	shunt_lock_leave(&engine->porter.lock);
 }
 
 /* It is, from before it has begun until the kernel does not count it any more. */
@@ -260,14 +310,31 @@ static bool is_there(struct shunt_engine *engine)
 	return at_work || (tid && !syscall(SYS_tgkill, engine->pid, tid, 0));
 }
 
-bool shunt_porter_await(struct shunt_engine *engine, uint64_t until)
+/* Until it has ended, or has set no_new_privs, too, if that will do. */
+static bool await(struct shunt_engine *engine, bool ends, uint64_t until)
 {
-	while (is_there(engine)) {
+	struct shunt_porter *porter = &engine->porter;
+
+	shunt_lock_take(&porter->lock);
+	porter->stays &= !ends;
+	call(porter);
+	shunt_lock_leave(&porter->lock);
+	while (is_there(engine) && (ends || !atomic_load(&porter->follows))) {
 		if (shunt_now(engine) >= until)
 			return false;
 		sched_yield();
 	}
 	return true;
+}
+
+bool shunt_porter_await(struct shunt_engine *engine, uint64_t until)
+{
+	return await(engine, true, until);
+}
+
+bool shunt_porter_follows(struct shunt_engine *engine, uint64_t until)
+{
+	return await(engine, false, until);
 }
 
 /* --- a door is closed --- */

@@ -7,7 +7,8 @@
  * and unsent bytes, keeps the closing thread for as long as its sender likes. Since Linux 6.16 a door refuses
  * descriptors (SO_PASSRIGHTS), and so do the sockets that it accepts, until the stranger has proven a connection. A
  * stranger that could send some is let go of by a thread that has nothing else to do. It holds no lock, is made for
- * the first stranger, and ends with the last. When too many wait for it the doors are shut.
+ * the first stranger, and ends with the last. A program that forbids itself new threads has it from then on. When too
+ * many wait for it the doors are shut.
  */
 #ifndef SHUNT_CORE_LOOP_PORTER_H
 #define SHUNT_CORE_LOOP_PORTER_H
@@ -25,10 +26,13 @@ struct shunt_task;
 #define SHUNT_PORTER_CROWD 192	/* more than the backlog of a door */
 
 struct shunt_porter {
-	struct shunt_lock lock;		/* of the next four; an innermost one */
+	struct shunt_lock lock;		/* of the next six; an innermost one */
 	int *waiting;			/* grows: links that were made before the doors were shut end, too */
 	uint32_t count, room;
 	bool at_work;			/* there is a thread, or is about to be */
+	bool stays, rests;		/* it does not end with the last stranger; it waits for the next */
+	_Atomic bool follows;		/* it has set no_new_privs */
+	_Atomic uint32_t calls;		/* a futex; changed under lock */
 	_Atomic pid_t tid;		/* its id, or that of the last one; 0: there was none */
 	_Atomic bool unguarded;		/* the kernel lets strangers send descriptors */
 	_Atomic bool shut;		/* the doors are, until there is room again */
@@ -62,6 +66,9 @@ bool shunt_porter_shuts(struct shunt_service *service);
 /* There may be room again, or descriptors. */
 void shunt_porter_run(struct shunt_task *task);
 
+/* The program is about to forbid itself new threads, and strangers may come: the thread is made now, and stays. */
+void shunt_porter_stay(struct shunt_engine *engine);
+
 /*
  * The door's name is free when this returns. Any lock may be held; the crowd is added to, and
  * dismissed when none is.
@@ -69,7 +76,9 @@ void shunt_porter_run(struct shunt_task *task);
 void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crowd *crowd);
 void shunt_porter_dismiss_all(struct shunt_engine *engine, struct shunt_crowd *crowd);
 
-/* Until there is no such thread, at most until then (shunt_now()). False: a stranger holds it up. */
+/* It stays no longer. Until there is no such thread, at most until then (shunt_now()). False: a stranger holds it up. */
 bool shunt_porter_await(struct shunt_engine *engine, uint64_t until);
+/* engine.no_new_privs has been set. The same until it has set that, too. */
+bool shunt_porter_follows(struct shunt_engine *engine, uint64_t until);
 
 #endif

@@ -21,6 +21,10 @@ threads() {
 	echo $#
 }
 
+has_threads() {
+	[ "$(threads)" = "$1" ]
+}
+
 # serves WAIT CHANGE FOUND [REQUESTS [passed]]: whether peers shall find it.
 serves() {
 	local in requests=${4:-2000}
@@ -29,6 +33,8 @@ serves() {
 	exec {in}<&-
 	# A listener that was passed is offered with the first connection.
 	if [ "$3" = yes ]; then [ "${5:-}" ] || within offered || return 1; else [ "$(threads)" = 1 ] || return 1; fi
+	# The third one closes what strangers leave, for which none can begin any more.
+	[[ $2 != threads* ]] || within has_threads 3 || return
 	rm -f "$work"/client.*
 	SHUNT_STATS=$work/client.%p $shunt_run "$many" client "$port" 1 "$requests" > "$work/served" || return 1
 	wait "$server" || return 1

@@ -178,6 +178,38 @@ static void channel_with_packets_is_closed_apart(void **state)
 	close(file);
 }
 
+/* Hands one end of a pipe to the porter, and sees it closed: by which thread. */
+static pid_t closed_by(void)
+{
+	int ends[2];
+	char byte;
+
+	assert_int_equal(pipe(ends), 0);
+	shunt_porter_close_later(engine, shunt_own_fds_adopt(engine, ends[1]));
+	assert_int_equal(read(ends[0], &byte, 1), 0);
+	close(ends[0]);
+	return atomic_load(&engine->porter.tid);
+}
+
+/* A program that forbids itself threads has one that rests between strangers, and ends when the program confines itself. */
+static void a_porter_that_stays_is_one_thread(void **state)
+{
+	pid_t tid;
+
+	(void)state;
+	fill(0);
+	engine->porter.at_work = false;
+	atomic_store(&engine->porter.shut, false);	/* there is no service thread to be told */
+	shunt_porter_stay(engine);
+	tid = closed_by();
+	assert_true(tid > 0);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(closed_by(), tid);
+	assert_true(engine->porter.at_work);
+	assert_true(shunt_porter_await(engine, UINT64_MAX));
+	assert_false(engine->porter.at_work);
+}
+
 /* Links end when the doors are shut already: none of what is in their queues is closed by the service thread. */
 static void all_wait(void **state)
 {
@@ -233,6 +265,7 @@ int main(void)
 		cmocka_unit_test_setup(few_of_many_wait, set_up),
 		cmocka_unit_test_setup(full_porter_gets_no_more, set_up),
 		cmocka_unit_test_setup(all_wait, set_up),
+		cmocka_unit_test_setup(a_porter_that_stays_is_one_thread, set_up),
 		cmocka_unit_test_setup(none_is_received_that_is_not_due, set_up),
 		cmocka_unit_test_setup(channel_with_packets_is_closed_apart, set_up),
 	};
