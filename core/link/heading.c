@@ -60,15 +60,24 @@ uint32_t shunt_heading_after(uint32_t word, uint32_t event)
 	}
 }
 
+static const char *const events[SHUNT_HEADING_EVENTS] = {
+	"UPGRADES", "HANDS_BACK", "IS_POSTED", "IS_AWAITED", "ANNOUNCES", "WITHDRAWS", "LEAVES",
+	"IS_PASSED", "FAILS", "EXPIRES", "SETTLES", "RETIRES",
+};
+static const char *const facts[] = {
+	"link", "one unpassed", "two unpassed", "unposted", "awaited", "halted", "kernel's", NULL,
+};
+const struct shunt_machine shunt_heading_machine = { "heading", "core/link/heading.h",
+						     shunt_heading_after, events, facts };
+
 uint32_t shunt_heading_turn(struct shunt_heading *heading, enum shunt_heading_event event)
 {
-	return shunt_machine_turn(&heading->word, shunt_heading_after, event,
-				  "core/link/heading.h");
+	return shunt_machine_turn(&shunt_heading_machine, &heading->word, event);
 }
 
 bool shunt_heading_try(struct shunt_heading *heading, enum shunt_heading_event event)
 {
 	uint32_t before;
 
-	return shunt_machine_try(&heading->word, shunt_heading_after, event, &before);
+	return shunt_machine_try(&shunt_heading_machine, &heading->word, event, &before);
 }

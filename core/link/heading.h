@@ -49,6 +49,7 @@ struct shunt_heading {
 	_Atomic uint32_t word;
 };
 
+extern const struct shunt_machine shunt_heading_machine;
 /* As shunt_machine_after, of core/base/machine.h. */
 uint32_t shunt_heading_after(uint32_t word, uint32_t event);
 /*

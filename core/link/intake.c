@@ -49,14 +49,21 @@ uint32_t shunt_intake_after(uint32_t word, uint32_t event)
 	}
 }
 
+static const char *const events[SHUNT_INTAKE_EVENTS] = {
+	"OPENS", "CLOSES", "PASSES", "DIES", "RETIRES", "IS_OVER", "REPEATS", "CATCHES_UP",
+};
+static const char *const facts[] = { "link", "open", "final", "copied", "repeat", NULL };
+const struct shunt_machine shunt_intake_machine = { "intake", "core/link/intake.h",
+						    shunt_intake_after, events, facts };
+
 void shunt_intake_turn(struct shunt_intake *intake, enum shunt_intake_event event)
 {
-	shunt_machine_turn(&intake->word, shunt_intake_after, event, "core/link/intake.h");
+	shunt_machine_turn(&shunt_intake_machine, &intake->word, event);
 }
 
 bool shunt_intake_try(struct shunt_intake *intake, enum shunt_intake_event event)
 {
 	uint32_t before;
 
-	return shunt_machine_try(&intake->word, shunt_intake_after, event, &before);
+	return shunt_machine_try(&shunt_intake_machine, &intake->word, event, &before);
 }

@@ -42,6 +42,7 @@ struct shunt_intake {
 	_Atomic uint32_t word;
 };
 
+extern const struct shunt_machine shunt_intake_machine;
 /* As shunt_machine_after, of core/base/machine.h. */
 uint32_t shunt_intake_after(uint32_t word, uint32_t event);
 /* The event takes effect. Builds that check locks abort where it cannot come. */

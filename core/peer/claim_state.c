@@ -32,16 +32,21 @@ uint32_t shunt_claim_after(uint32_t from, uint32_t to)
 	return may_follow(from, to) ? to : SHUNT_MACHINE_WRONG;
 }
 
+static const char *const states[SHUNT_CLAIM_STATES] = { "UNCLAIMED", "TOLD", "UNDER_WAY", "AGREED",
+							"LEAVING" };
+const struct shunt_machine shunt_claim_machine = { "claim", "core/peer/claim_state.h",
+						   shunt_claim_after, states, NULL };
+
 void shunt_claim_turn(struct shunt_stream *stream, enum shunt_claim_state to)
 {
-	shunt_machine_turn(&stream->claim.state, shunt_claim_after, to, "core/peer/claim_state.h");
+	shunt_machine_turn(&shunt_claim_machine, &stream->claim.state, to);
 }
 
 bool shunt_claim_try(struct shunt_stream *stream, enum shunt_claim_state to)
 {
 	uint32_t before;
 
-	return shunt_machine_try(&stream->claim.state, shunt_claim_after, to, &before);
+	return shunt_machine_try(&shunt_claim_machine, &stream->claim.state, to, &before);
 }
 
 bool shunt_claim_is_pending(const struct shunt_stream *stream)

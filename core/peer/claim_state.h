@@ -27,6 +27,7 @@ struct shunt_refused {		/* an address that is not asked again for a while */
 
 #define SHUNT_REFUSED_SLOTS 64
 
+extern const struct shunt_machine shunt_claim_machine;
 /* As shunt_machine_after, of core/base/machine.h: the event is the state that is to follow. */
 uint32_t shunt_claim_after(uint32_t from, uint32_t to);
 /*

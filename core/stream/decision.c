@@ -48,9 +48,13 @@ void shunt_decision_linked(struct shunt_stream *stream)
 {
 	const struct shunt_link *link = stream->seat.link;
 
-	if (link)
-		shunt_decision_say(SHUNT_LOG_INFO, stream, "on a link to process %u (%s)",
-				   link->peer_pid, link->device->context->device->name);
+	if (!link)
+		return;
+	shunt_decision_say(SHUNT_LOG_INFO, stream, "on a link to process %u (%s)",
+			   link->peer_pid, link->device->context->device->name);
+	shunt_decision_say(SHUNT_LOG_DEBUG, stream, "heading %p, intake %p, claim %p, end %p",
+			   (void *)&stream->seat.out.heading, (void *)&stream->seat.in.intake,
+			   (void *)&stream->claim.state, (void *)&stream->end);
 }
 
 void shunt_decision_plain(struct shunt_stream *stream, enum shunt_reason reason)

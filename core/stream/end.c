@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/end.h"
 #include <errno.h>
+#include "core/base/machine.h"
 
 #define ERROR_MASK (0xffffull << 16)
 #define KEPT_MASK (0xffffull << 32)
@@ -78,13 +79,37 @@ uint64_t shunt_end_after(uint64_t word, enum shunt_end_event event, int error)
 	return word;
 }
 
+static const char *const events[SHUNT_END_EVENTS] = {
+	"EOF", "RESET", "LOSS", "SUSPICION", "EARLY_FIN", "PROOF", "LINK_LEFT", "SHUT_READ",
+	"SHUT_WRITE", "OWN_RESET", "REFUSAL", "RESET_OWED", "RESET_PAID", "ERROR_TOLD",
+	"KERNEL_TOLD", "CANDIDATE_TOLD", "KERNEL_RESET", "SUSPICION_TOLD", "UNTOLD", "KEPT",
+	"KEPT_TOLD",
+};
+static const char *const facts[] = {
+	"tcp over", "reset", "broken", "suspect", "early", "shut read",
+	"shut write", "refused", "owes reset", "told", NULL,
+};
+
+/* As shunt_machine_say(): errors are in the upper half of the word. */
+static __attribute__((cold)) void say(const struct shunt_end *end, enum shunt_end_event event,
+				      int error, uint64_t before, uint64_t after)
+{
+	char from[SHUNT_MACHINE_TEXT], to[SHUNT_MACHINE_TEXT];
+
+	shunt_log_write(SHUNT_LOG_DEBUG, "end %p: %s (error %d): %s -> %s", (const void *)end,
+			events[event], error, shunt_machine_text(facts, before, from),
+			shunt_machine_text(facts, after, to));
+}
+
 uint64_t shunt_end_learn(struct shunt_end *end, enum shunt_end_event event, int error)
 {
-	uint64_t word = atomic_load(&end->word);
+	uint64_t word = atomic_load(&end->word), after;
 
-	while (!atomic_compare_exchange_weak(&end->word, &word,
-					     shunt_end_after(word, event, error)))
-		;
+	do
+		after = shunt_end_after(word, event, error);
+	while (!atomic_compare_exchange_weak(&end->word, &word, after));
+	if (__builtin_expect(shunt_log_wants(SHUNT_LOG_DEBUG), 0) && after != word)
+		say(end, event, error, word, after);
 	return word;
 }
 

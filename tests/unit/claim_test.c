@@ -30,6 +30,7 @@ static void states_by_table(void **state)
 	(void)state;
 	rows_hold(shunt_claim_after, ROWS(rows));
 	each_event_has_rows(SHUNT_CLAIM_STATES, ROWS(rows));
+	names_hold(&shunt_claim_machine, SHUNT_CLAIM_STATES, 0);
 }
 
 /* Else it could be claimed a second time, with the seat that is still to be let go. */

@@ -4,6 +4,9 @@
  * events reaches.
  */
 #include "tests/unit/machine_rows.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include "core/link/heading.h"
 
 #define LINK SHUNT_HEADING_LINK
@@ -48,6 +51,7 @@ static void events_by_table(void **state)
 	(void)state;
 	rows_hold(shunt_heading_after, ROWS(rows));
 	each_event_has_rows(SHUNT_HEADING_EVENTS, ROWS(rows));
+	names_hold(&shunt_heading_machine, SHUNT_HEADING_EVENTS, 7);
 }
 
 static void facts_go_together(uint32_t word)
@@ -64,6 +68,26 @@ static void invariants_hold_in_all_states(void **state)
 	(void)state;
 	print_message("%zu states\n",
 		      states_hold(shunt_heading_after, SHUNT_HEADING_EVENTS, facts_go_together));
+}
+
+static void turning_says_so_at_debug(void **state)
+{
+	struct shunt_heading heading = { 0 };
+	char path[] = "/tmp/shunt-heading-XXXXXX", line[SHUNT_LOG_LINE_MAX] = "";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	shunt_log_setup(SHUNT_LOG_INFO, path, NULL);
+	shunt_heading_turn(&heading, SHUNT_HEADING_UPGRADES);
+	assert_int_equal(read(fd, line, sizeof(line) - 1), 0);
+	shunt_log_set_level(SHUNT_LOG_DEBUG);
+	shunt_heading_turn(&heading, SHUNT_HEADING_HANDS_BACK);
+	shunt_log_setup(SHUNT_LOG_NONE, NULL, NULL);
+	assert_true(read(fd, line, sizeof(line) - 1) > 0);
+	assert_non_null(strstr(line, ": HANDS_BACK: link, one unpassed -> two unpassed, unposted"));
+	close(fd);
+	unlink(path);
 }
 
 static void turning_tells_the_state_before(void **state)
@@ -100,6 +124,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_by_table),
 		cmocka_unit_test(invariants_hold_in_all_states),
+		cmocka_unit_test(turning_says_so_at_debug),
 		cmocka_unit_test(turning_tells_the_state_before),
 		cmocka_unit_test(a_peer_cannot_pass_what_was_not_announced),
 	};

@@ -44,6 +44,7 @@ static void events_by_table(void **state)
 	(void)state;
 	rows_hold(shunt_intake_after, ROWS(rows));
 	each_event_has_rows(SHUNT_INTAKE_EVENTS, ROWS(rows));
+	names_hold(&shunt_intake_machine, SHUNT_INTAKE_EVENTS, 5);
 }
 
 static void death_is_never_undone(uint32_t word)

@@ -67,4 +67,14 @@ static inline size_t states_hold(shunt_machine_after *after, uint32_t events, vo
 	return count;
 }
 
+/* Each event has a name, and each bit that `states_hold()` has seen. */
+static inline void names_hold(const struct shunt_machine *machine, uint32_t events, uint32_t bits)
+{
+	for (uint32_t event = 0; event < events; event++)
+		assert_non_null(machine->events[event]);
+	for (uint32_t bit = 0; machine->facts && bit < bits; bit++)
+		assert_non_null(machine->facts[bit]);
+	assert_true(!machine->facts || !machine->facts[bits]);
+}
+
 #endif
