@@ -68,7 +68,7 @@ static void close_names(struct shunt_service *service)
 	shunt_lock_leave(&engine->rendezvous_lock);
 	withdraw(engine, &service->process, &crowd);
 	shunt_porter_dismiss_all(engine, &crowd);
-	shunt_listener_owner_run(&service->tasks.have);	/* who accepts at those addresses, too, is dismissed */
+	shunt_listener_owner_run(&service->tasks.listener_owner);	/* who accepts at those addresses, too, is dismissed */
 }
 
 static bool is_connection(struct shunt_stream *stream, void *unused)

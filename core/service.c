@@ -67,31 +67,31 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		void (*run)(struct shunt_task *);
 		bool each_round;
 	} order[] = {
-		{ "prove", &tasks->prove, shunt_fork_owner_prove, false },
+		{ "fork_owner", &tasks->fork_owner, shunt_fork_owner_prove, false },
 		{ "listen", &tasks->listen, shunt_listen_run, false },
-		{ "offer", &tasks->offer, shunt_claim_task_offers, false },
-		{ "doors", &tasks->doors, shunt_porter_run, false },
+		{ "claim_offers", &tasks->claim_offers, shunt_claim_task_offers, false },
+		{ "porter", &tasks->porter, shunt_porter_run, false },
 		{ "claim", &tasks->claim, shunt_claim_run, true },
 		{ "meeting", &tasks->meeting, shunt_meeting_run, false },
 		{ "remote", &tasks->remote, shunt_remote_run, true },
-		{ "withdraw", &tasks->withdraw, shunt_listen_run_withdraw, false },
-		{ "unclaimed", &tasks->unclaimed, shunt_claim_task_unclaimed, false },
+		{ "listen_withdraw", &tasks->listen_withdraw, shunt_listen_run_withdraw, false },
+		{ "claim_unclaimed", &tasks->claim_unclaimed, shunt_claim_task_unclaimed, false },
 		{ "keepalive", &tasks->keepalive, shunt_keepalive_run, false },
-		{ "expiry", &tasks->expiry, shunt_expire_run, false },
+		{ "user_timeout", &tasks->user_timeout, shunt_expire_run, false },
 		{ "destroyed", &tasks->destroyed, shunt_destroyed_run, false },
 		{ "overflow", &tasks->overflow, shunt_overflow_run, false },
-		{ "join", &tasks->join, shunt_listener_worker_run, false },
-		{ "have", &tasks->have, shunt_listener_owner_run, false },
+		{ "listener_worker", &tasks->listener_worker, shunt_listener_worker_run, false },
+		{ "listener_owner", &tasks->listener_owner, shunt_listener_owner_run, false },
 		{ "possession", &tasks->possession, shunt_possession_run, false },
 		{ "limits", &tasks->limits, shunt_limits_run, false },
 		{ "retire", &tasks->retire, shunt_retire_run, true },
-		{ "unread", &tasks->unread, shunt_reset_unread_run, false },
+		{ "reset_unread", &tasks->reset_unread, shunt_reset_unread_run, false },
 		{ "links", &tasks->links, shunt_links_run, true },
 		{ "no_new_privs", &tasks->no_new_privs, shunt_no_new_privs_run, false },
 		{ "leave", &tasks->leave, shunt_leave_run, true },
-		{ "comeback", &tasks->comeback, shunt_reconnect_run, true },
+		{ "reconnect", &tasks->reconnect, shunt_reconnect_run, true },
 		{ "gather", &tasks->gather, shunt_gather_run, false },
-		{ "trim", &tasks->trim, shunt_reclaim_run, false },
+		{ "reclaim", &tasks->reclaim, shunt_reclaim_run, false },
 		{ "mock", &tasks->mock, shunt_mock_run, false },
 		{ "pacing", &tasks->pacing, shunt_pacing_run, false },
 		{ "qos", &tasks->qos, shunt_qos_run, false },
@@ -194,7 +194,7 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 		return NULL;
 	}
 	enlist(&engine->loop, &service->tasks);
-	shunt_task_at(&service->tasks.unclaimed, 0);	/* there may be some already */
+	shunt_task_at(&service->tasks.claim_unclaimed, 0);	/* there may be some already */
 	if (shunt_doors_open(service)) {
 		unmake(engine, service);
 		return NULL;
@@ -238,8 +238,8 @@ static bool revive(struct shunt_service *service)
 	service->leave_by = 0;
 	service->links_left = false;
 	service->deaf = 0;
-	shunt_task_at(&service->tasks.unclaimed, 0);
-	shunt_task_at(&service->tasks.offer, 0);	/* it may have come too late for the former one */
+	shunt_task_at(&service->tasks.claim_unclaimed, 0);
+	shunt_task_at(&service->tasks.claim_offers, 0);	/* it may have come too late for the former one */
 	/* Strangers know the names that the former one had. */
 	service->ended = !shunt_identity_make(engine, &engine->identity) ||
 			 shunt_doors_open(service) || (!engine->manual && !start_thread(service));

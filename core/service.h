@@ -36,31 +36,31 @@ struct shunt_had;
  * for their files; those marked * run in each round, the others when they are due.
  */
 struct shunt_tasks {
-	struct shunt_task prove;	/* the peer has shown its nonce: we are to show ours, or a child waits for that */
+	struct shunt_task fork_owner;	/* the peer has shown its nonce: we are to show ours, or a child waits for that */
 	struct shunt_task listen;	/* a rendezvous has been added or withdrawn */
-	struct shunt_task offer;	/* connections have been used for the first time */
-	struct shunt_task doors;	/* peers may be heard again */
+	struct shunt_task claim_offers;	/* connections have been used for the first time */
+	struct shunt_task porter;	/* peers may be heard again */
 	struct shunt_task claim;	/* *connections are established, parked claims expire */
 	struct shunt_task meeting;	/* names in SHUNT_DIR are to be taken or given back */
 	struct shunt_task remote;	/* *the connection manager's timers */
-	struct shunt_task withdraw;	/* a name outlives its listener for a while */
-	struct shunt_task unclaimed;	/* an accepted connection carries bytes, and nobody has claimed it */
+	struct shunt_task listen_withdraw;	/* a name outlives its listener for a while */
+	struct shunt_task claim_unclaimed;	/* an accepted connection carries bytes, and nobody has claimed it */
 	struct shunt_task keepalive;	/* idle lanes */
-	struct shunt_task expiry;	/* a sender gets nowhere, and its program may not wait for ever */
+	struct shunt_task user_timeout;	/* a sender gets nowhere, and its program may not wait for ever */
 	struct shunt_task destroyed;	/* sockets of links have ended, of which the links may have a word */
 	struct shunt_task overflow;	/* a sender waits for credit */
-	struct shunt_task join;		/* owners of rendezvous are to be found */
-	struct shunt_task have;		/* tellers whose rendezvous has gone; wanted_until */
+	struct shunt_task listener_worker;	/* owners of rendezvous are to be found */
+	struct shunt_task listener_owner;	/* tellers whose rendezvous has gone; wanted_until */
 	struct shunt_task possession;	/* sockets are to be looked at; a proof takes too long */
 	struct shunt_task limits;	/* links without a HELLO, and answers in doubt */
 	struct shunt_task retire;	/* *requests to hand back that can be answered */
-	struct shunt_task unread;	/* a peer has closed and left bytes of ours unread */
+	struct shunt_task reset_unread;	/* a peer has closed and left bytes of ours unread */
 	struct shunt_task links;	/* *links that have settled, or are over; streams that are reaped */
 	struct shunt_task no_new_privs;	/* a thread of the program is about to set it */
 	struct shunt_task leave;	/* *the thread is to end */
-	struct shunt_task comeback;	/* *channels that rest, streams that return */
+	struct shunt_task reconnect;	/* *channels that rest, streams that return */
 	struct shunt_task gather;	/* a stream holds bytes for more that was announced */
-	struct shunt_task trim;		/* there may be memory to let go */
+	struct shunt_task reclaim;	/* there may be memory to let go */
 	struct shunt_task mock;		/* a device has WRs that it has not carried out */
 	struct shunt_task pacing; /* connections on TCP share a limit anew */
 	struct shunt_task qos; /* tokens are due, or reports, or portions of a limit */
@@ -110,7 +110,7 @@ struct shunt_service {
 	struct shunt_link *keep_next;	/* where the present look goes on; NULL: it begins anew */
 
 	struct shunt_link *links;
-	struct shunt_reconnect *comebacks;
+	struct shunt_reconnect *reconnects;
 	uint32_t lines;			/* how many there have been */
 	struct shunt_remote *remote;	/* NULL: never needed */
 	struct shunt_meeting *meeting;	/* NULL: never needed, or SHUNT_DIR is not set; written under rendezvous_lock */

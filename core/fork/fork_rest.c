@@ -158,7 +158,7 @@ static void lose(struct shunt_stream *stream)
 
 	atomic_store(&stream->seat.leaving.retiring, SHUNT_TAKEN);
 	if (service)
-		shunt_loop_post(&stream->engine->loop, &service->tasks.prove);
+		shunt_loop_post(&stream->engine->loop, &service->tasks.fork_owner);
 }
 
 bool shunt_fork_rest_holds(struct shunt_stream *stream)

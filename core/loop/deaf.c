@@ -52,7 +52,7 @@ int shunt_deaf_accept(struct shunt_engine *engine, int fd, int flags)
 	if (!is_shortage(come))
 		return come;
 	service->deaf_until = shunt_now(engine) + SHUNT_DEAF_NS;
-	shunt_task_at(&service->tasks.doors, service->deaf_until);
+	shunt_task_at(&service->tasks.porter, service->deaf_until);
 	shunt_deaf_set(service, SHUNT_DEAF_SHORT, true);
 	return come;
 }
@@ -62,7 +62,7 @@ void shunt_deaf_look(struct shunt_service *service)
 	if (!(service->deaf & SHUNT_DEAF_SHORT))
 		return;
 	if (shunt_now(service->engine) < service->deaf_until)
-		shunt_task_at(&service->tasks.doors, service->deaf_until);
+		shunt_task_at(&service->tasks.porter, service->deaf_until);
 	else
 		shunt_deaf_set(service, SHUNT_DEAF_SHORT, false);
 }

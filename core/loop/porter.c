@@ -86,7 +86,7 @@ static void open_doors(struct shunt_service *service)
 
 void shunt_porter_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, doors);
+	struct shunt_service *service = shunt_service_of(task, porter);
 
 	open_doors(service);
 	shunt_deaf_look(service);
@@ -144,7 +144,7 @@ static int next_to_go(struct shunt_engine *engine)
 		fd = porter->waiting[--porter->count];
 	shunt_lock_leave(&porter->lock);
 	if (fd >= 0 && atomic_load(&porter->shut))
-		shunt_loop_post(&engine->loop, &engine->service->tasks.doors);
+		shunt_loop_post(&engine->loop, &engine->service->tasks.porter);
 	return fd;
 }
 

@@ -36,7 +36,7 @@ void shunt_request_refuse(struct shunt_engine *engine, struct shunt_stream *stre
 void shunt_request_memory(struct shunt_engine *engine)
 {
 	if (engine->service)
-		shunt_loop_remind(&engine->loop, &engine->service->tasks.trim, 0);
+		shunt_loop_remind(&engine->loop, &engine->service->tasks.reclaim, 0);
 }
 
 void shunt_request_completions(struct shunt_engine *engine)

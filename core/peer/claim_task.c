@@ -12,7 +12,7 @@
 
 void shunt_claim_task_offers(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, offer);
+	struct shunt_service *service = shunt_service_of(task, claim_offers);
 	struct shunt_stream *stream = atomic_load(&service->leaving) ? NULL : shunt_offer_take(service), *next;
 
 	for (; stream; stream = next) {
@@ -52,7 +52,7 @@ static enum shunt_reason verdict(struct shunt_engine *engine, struct shunt_strea
 
 void shunt_claim_task_unclaimed(struct shunt_task *task)
 {
-	struct shunt_engine *engine = shunt_service_of(task, unclaimed)->engine;
+	struct shunt_engine *engine = shunt_service_of(task, claim_unclaimed)->engine;
 	struct shunt_unclaimed_look look = { .now = shunt_now(engine), .next = SHUNT_NEVER };
 	uint64_t soon = look.now + engine->config.claim_ms * 1000000 / 8;
 	struct shunt_stream *stream;

@@ -85,7 +85,7 @@ static void ask_for_lost(struct shunt_engine *engine, struct shunt_task *task)
 
 void shunt_fork_owner_prove(struct shunt_task *task)
 {
-	struct shunt_engine *engine = shunt_service_of(task, prove)->engine;
+	struct shunt_engine *engine = shunt_service_of(task, fork_owner)->engine;
 
 	shunt_proof_run(task);
 	hand_over_proven(engine);

@@ -174,8 +174,8 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 /* Co-listeners and owners follow. */
 static void others_follow(struct shunt_service *service)
 {
-	shunt_task_at(&service->tasks.join, 0);
-	shunt_task_at(&service->tasks.have, 0);
+	shunt_task_at(&service->tasks.listener_worker, 0);
+	shunt_task_at(&service->tasks.listener_owner, 0);
 }
 
 void shunt_listen_run(struct shunt_task *task)
@@ -185,13 +185,13 @@ void shunt_listen_run(struct shunt_task *task)
 	if (!atomic_load(&service->leaving))
 		shunt_remote_listen(service);
 	shunt_task_at(&service->tasks.meeting, 0);
-	shunt_task_at(&service->tasks.withdraw, 0);
+	shunt_task_at(&service->tasks.listen_withdraw, 0);
 	others_follow(service);
 }
 
 void shunt_listen_run_withdraw(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, withdraw);
+	struct shunt_service *service = shunt_service_of(task, listen_withdraw);
 	struct shunt_engine *engine = service->engine;
 	struct shunt_crowd crowd = { .count = 0 };
 	uint64_t now = shunt_now(engine);

@@ -114,7 +114,7 @@ static void want(struct shunt_service *service, const struct shunt_tuple *claime
 			continue;
 		set_wanted(service, r, true);
 		r->wanted_until = until;
-		shunt_task_at(&service->tasks.have, until);
+		shunt_task_at(&service->tasks.listener_owner, until);
 	}
 	shunt_lock_leave(&service->engine->rendezvous_lock);
 }
@@ -311,7 +311,7 @@ static void end_wanted(struct shunt_service *service, struct shunt_rendezvous *r
 
 void shunt_listener_owner_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, have);
+	struct shunt_service *service = shunt_service_of(task, listener_owner);
 	struct shunt_teller *teller = service->tellers, *next;
 	uint64_t now = shunt_now(service->engine);
 

@@ -52,7 +52,7 @@ static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r
 		r->look_at = again(service, r->failures++);
 		owner_turn_away(r);
 	}
-	shunt_task_at(&service->tasks.join, r->look_at);
+	shunt_task_at(&service->tasks.listener_worker, r->look_at);
 	atomic_store(&r->alone, true);
 	r->own_wanted = 0;	/* the next one says it again */
 }
@@ -168,12 +168,12 @@ static void take_abstract(struct shunt_service *service, struct shunt_rendezvous
 	    shunt_listen_bind_abstract(service, r, crowd))
 		r->look_at = again(service, r->failures++);
 	if (r->abstract_fd < 0)
-		shunt_task_at(&service->tasks.join, r->look_at);
+		shunt_task_at(&service->tasks.listener_worker, r->look_at);
 }
 
 void shunt_listener_worker_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, join);
+	struct shunt_service *service = shunt_service_of(task, listener_worker);
 	struct shunt_engine *engine = service->engine;
 	uint64_t now = shunt_now(engine);
 	struct shunt_crowd crowd = { .count = 0 };
@@ -272,7 +272,7 @@ void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stre
 	struct shunt_have have = { .type = SHUNT_HAVE_TUPLE };
 
 	if (!atomic_exchange(&r->joining, true))
-		shunt_listener_worker_run(&service->tasks.join);
+		shunt_listener_worker_run(&service->tasks.listener_worker);
 	if (r->owner_fd < 0)
 		atomic_store(&stream->usage, SHUNT_USE_BEGUN);	/* again, when there is one */
 	if (r->owner_fd < 0 || !shunt_tuple_is_known(&stream->tuple) || !offer_process(service))

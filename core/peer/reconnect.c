@@ -144,66 +144,67 @@ static uint64_t next_rest(const struct shunt_config *config, const struct shunt_
 	return next < most ? next : most;
 }
 
-static void unlist(struct shunt_service *service, struct shunt_reconnect *comeback)
+static void unlist(struct shunt_service *service, struct shunt_reconnect *again)
 {
-	struct shunt_reconnect **p = &service->comebacks;
+	struct shunt_reconnect **p = &service->reconnects;
 
-	while (*p != comeback)
+	while (*p != again)
 		p = &(*p)->next;
-	*p = comeback->next;
+	*p = again->next;
 }
 
-static void comeback_give_up(struct shunt_service *service, struct shunt_reconnect *comeback)
+static void reconnect_give_up(struct shunt_service *service, struct shunt_reconnect *again)
 {
-	unlist(service, comeback);
-	shunt_loop_remove(&service->engine->loop, comeback->channel.fd);
-	shunt_channel_close(&comeback->channel);
-	free(comeback);
+	unlist(service, again);
+	shunt_loop_remove(&service->engine->loop, again->channel.fd);
+	shunt_channel_close(&again->channel);
+	free(again);
 }
 
 void shunt_reconnect_forget(struct shunt_service *service)
 {
-	while (service->comebacks)
-		comeback_give_up(service, service->comebacks);
+	while (service->reconnects)
+		reconnect_give_up(service, service->reconnects);
 }
 
-/* The channel gets a link again; the comeback is gone. NULL: none, and the channel is closed. */
-static struct shunt_link *make_link(struct shunt_service *service, struct shunt_reconnect *comeback)
+/* The channel gets a link again, and waits no longer. NULL: none, and the channel is closed. */
+static struct shunt_link *make_link(struct shunt_service *service, struct shunt_reconnect *again)
 {
-	struct shunt_link *link = shunt_link_create(service->engine, &comeback->channel, comeback->initiator);
+	struct shunt_link *link = shunt_link_create(service->engine, &again->channel,
+						    again->initiator);
 
-	unlist(service, comeback);
+	unlist(service, again);
 	if (link) {
-		link->line = comeback->line;
+		link->line = again->line;
 		link->on_trial = link->initiator;
 		shunt_links_list(service, link);
 		shunt_loop_change(&service->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
 		atomic_fetch_add(&service->engine->comebacks, 1);
 	}
-	free(comeback);
+	free(again);
 	return link;
 }
 
-static void comeback_hear(struct shunt_source *source, uint32_t events)
+static void reconnect_hear(struct shunt_source *source, uint32_t events)
 {
-	struct shunt_reconnect *comeback = shunt_loop_owner(source, struct shunt_reconnect, source);
-	struct shunt_engine *engine = comeback->channel.engine;
+	struct shunt_reconnect *again = shunt_loop_owner(source, struct shunt_reconnect, source);
+	struct shunt_engine *engine = again->channel.engine;
 	struct shunt_service *service = engine->service;
 	struct shunt_message message;
 	struct shunt_link *link;
 	int fds[SHUNT_CHANNEL_FDS], count, result;
-	bool screened = comeback->channel.proves;
+	bool screened = again->channel.proves;
 
 	(void)events;
 	shunt_own_fds_begin(engine);
-	result = shunt_channel_receive(&comeback->channel, &message, fds, &count);
-	if (result > 0 && message.type == SHUNT_MSG_HELLO && !comeback->initiator) {
-		link = make_link(service, comeback);
+	result = shunt_channel_receive(&again->channel, &message, fds, &count);
+	if (result > 0 && message.type == SHUNT_MSG_HELLO && !again->initiator) {
+		link = make_link(service, again);
 		if (link)
 			shunt_link_hello(link, &message, fds, count);
 	} else if (result < 0 || (result > 0 && message.type == SHUNT_MSG_HELLO)) {
 		/* The peer is gone, does not want to come back, or is not to say that. */
-		comeback_give_up(service, comeback);
+		reconnect_give_up(service, again);
 	}	/* else it was said to the link that is gone, before the peer knew */
 	while (count--)
 		shunt_screen_drop(engine, fds[count], screened);
@@ -214,7 +215,7 @@ bool shunt_reconnect_take(struct shunt_link *link)
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_service *service = engine->service;
-	struct shunt_reconnect *comeback;
+	struct shunt_reconnect *again;
 	uint64_t now = shunt_now(engine);
 
 	if (!engine->config.return_ms || engine->finished || atomic_load(&service->leaving) || link->channel.fd < 0 || shunt_channel_waits(&link->channel))
@@ -224,25 +225,25 @@ bool shunt_reconnect_take(struct shunt_link *link)
 	name_streams(link);
 	if (!has_streams(engine, link->line.number))
 		return false;
-	comeback = calloc(1, sizeof(*comeback));
-	if (!comeback)
+	again = calloc(1, sizeof(*again));
+	if (!again)
 		return false;
-	comeback->source.ready = comeback_hear;
-	comeback->line = link->line;
-	comeback->line.rest = next_rest(&engine->config, &link->line, now);
-	comeback->initiator = link->initiator;
-	comeback->at = now + (link->initiator ? comeback->line.rest : ACCEPTING);
+	again->source.ready = reconnect_hear;
+	again->line = link->line;
+	again->line.rest = next_rest(&engine->config, &link->line, now);
+	again->initiator = link->initiator;
+	again->at = now + (link->initiator ? again->line.rest : ACCEPTING);
 	shunt_lock_take(&link->send_lock);
-	comeback->channel = link->channel;
+	again->channel = link->channel;
 	link->channel.fd = -1;
 	/* Another HELLO is due. */
-	shunt_channel_expect_fd(&comeback->channel);
+	shunt_channel_expect_fd(&again->channel);
 	shunt_lock_leave(&link->send_lock);
-	shunt_loop_change(&engine->loop, comeback->channel.fd, &comeback->source, EPOLLIN);
-	comeback->next = service->comebacks;
-	service->comebacks = comeback;
-	shunt_log(SHUNT_LOG_INFO, "the channel to process %u%s rests for %llu ms", link->peer_pid, shunt_link_where(link),
-		  (unsigned long long)comeback->line.rest / 1000000);
+	shunt_loop_change(&engine->loop, again->channel.fd, &again->source, EPOLLIN);
+	again->next = service->reconnects;
+	service->reconnects = again;
+	shunt_log(SHUNT_LOG_INFO, "the channel to process %u%s rests for %llu ms", link->peer_pid,
+		  shunt_link_where(link), (unsigned long long)again->line.rest / 1000000);
 	return true;
 }
 
@@ -347,19 +348,19 @@ static bool may_bring(struct shunt_link *link)
 
 void shunt_reconnect_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, comeback);
+	struct shunt_service *service = shunt_service_of(task, reconnect);
 	uint64_t now = shunt_now(service->engine);
-	struct shunt_reconnect *comeback, *next;
+	struct shunt_reconnect *again, *next;
 
-	for (comeback = service->comebacks; comeback; comeback = next) {
-		next = comeback->next;
-		if (comeback->at > now)
-			shunt_task_at(task, comeback->at);
-		else if (comeback->initiator && has_streams(service->engine, comeback->line.number))
-			make_link(service, comeback);
+	for (again = service->reconnects; again; again = next) {
+		next = again->next;
+		if (again->at > now)
+			shunt_task_at(task, again->at);
+		else if (again->initiator && has_streams(service->engine, again->line.number))
+			make_link(service, again);
 		else
 			/* They are closed by now, or the peer does not want them back. */
-			comeback_give_up(service, comeback);
+			reconnect_give_up(service, again);
 	}
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		if (!may_bring(link))

@@ -6,7 +6,7 @@
 static void due(struct shunt_engine *engine)
 {
 	if (engine->service)
-		shunt_loop_post(&engine->loop, &engine->service->tasks.expiry);
+		shunt_loop_post(&engine->loop, &engine->service->tasks.user_timeout);
 }
 
 void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late)

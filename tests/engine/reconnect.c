@@ -82,7 +82,7 @@ static void fail_over(int side)
 	uint64_t before = atomic_load(&engines[0]->failovers);
 
 	kill_qp(side);
-	for (int n = 0; !engines[0]->service->comebacks || !engines[1]->service->comebacks; n++) {
+	for (int n = 0; !engines[0]->service->reconnects || !engines[1]->service->reconnects; n++) {
 		assert_true(n < 10000);
 		live(1);
 	}
@@ -225,8 +225,9 @@ static void rests_grow(void **state)
 	for (int round = 0; round < 2; round++) {
 		for (size_t n = 0; n < sizeof(wanted) / sizeof(wanted[0]); n++) {
 			fail_over(n % 2);
-			at = engines[0]->service->comebacks->at;
-			assert_int_equal(engines[0]->service->comebacks->line.rest, wanted[n] * REST * MS);
+			at = engines[0]->service->reconnects->at;
+			assert_int_equal(engines[0]->service->reconnects->line.rest,
+					 wanted[n] * REST * MS);
 			until_linked(0);
 			assert_true(shunt_now(engines[0]) >= at);
 		}
@@ -251,8 +252,8 @@ static void not_if_not_wanted(void **state)
 		live(2);
 	}
 	assert_int_equal(link_bytes(0), before);
-	assert_null(engines[0]->service->comebacks);
-	assert_null(engines[1]->service->comebacks);
+	assert_null(engines[0]->service->reconnects);
+	assert_null(engines[1]->service->reconnects);
 	end();
 }
 
@@ -350,13 +351,15 @@ static void only_a_hello_counts(void **state)
 		make(&given, 1);
 		fail_over(0);
 		before = link_bytes(0);
-		assert_int_equal(shunt_channel_send(&engines[liar]->service->comebacks->channel, &lie->message, NULL, 0), 0);
+		assert_int_equal(shunt_channel_send(&engines[liar]->service->reconnects->channel,
+						    &lie->message, NULL, 0),
+				 0);
 		for (int k = 0; k < 100; k++) {
 			pair_skew += 1000 * MS;
 			live(2);
 		}
-		assert_null(engines[0]->service->comebacks);
-		assert_null(engines[1]->service->comebacks);
+		assert_null(engines[0]->service->reconnects);
+		assert_null(engines[1]->service->reconnects);
 		assert_int_equal(link_bytes(0) == before, lie->ends[liar]);
 		drain();
 		assert_int_equal(bed.received[0][0], bed.sent[0][0]);
@@ -382,8 +385,8 @@ static void closed_meanwhile(void **state)
 		pair_skew += 1000 * MS;
 		turn();
 	}
-	assert_null(engines[0]->service->comebacks);
-	assert_null(engines[1]->service->comebacks);
+	assert_null(engines[0]->service->reconnects);
+	assert_null(engines[1]->service->reconnects);
 	assert_int_equal(atomic_load(&engines[0]->comebacks), before);
 	assert_null(engines[0]->service->links);
 	assert_null(engines[1]->service->links);

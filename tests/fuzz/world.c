@@ -566,7 +566,7 @@ static bool is_clean(void)
 	return streams_of(FUZZ_VICTIM) == 3 && streams_of(FUZZ_HOSTILE) == 1 &&
 	       streams_of(FUZZ_HONEST) == 3 && links_of(FUZZ_VICTIM) == 1 &&
 	       !links_of(FUZZ_HOSTILE) && links_of(FUZZ_HONEST) == 1 &&
-	       !fuzz_world.engine[FUZZ_VICTIM]->service->comebacks &&
+	       !fuzz_world.engine[FUZZ_VICTIM]->service->reconnects &&
 	       !fuzz_world.engine[FUZZ_VICTIM]->service->proofs.first;
 }
 
