@@ -28,7 +28,7 @@ struct shunt_meeting;
 struct shunt_monitor;
 struct shunt_qos;
 struct shunt_remote;
-struct shunt_teller;
+struct shunt_co_listener;
 struct shunt_had;
 
 /*
@@ -50,7 +50,7 @@ struct shunt_tasks {
 	struct shunt_task destroyed;	/* sockets of links have ended, of which the links may have a word */
 	struct shunt_task overflow;	/* a sender waits for credit */
 	struct shunt_task listener_worker;	/* owners of rendezvous are to be found */
-	struct shunt_task listener_owner;	/* tellers whose rendezvous has gone; wanted_until */
+	struct shunt_task listener_owner;	/* co-listeners whose rendezvous has gone; wanted_until */
 	struct shunt_task possession;	/* sockets are to be looked at; a proof takes too long */
 	struct shunt_task limits;	/* links without a HELLO, and answers in doubt */
 	struct shunt_task retire;	/* *requests to hand back that can be answered */
@@ -125,7 +125,7 @@ struct shunt_service {
 	_Atomic uint32_t parked_count;
 	struct shunt_refused refused[SHUNT_REFUSED_SLOTS];
 	uint32_t refused_next;
-	struct shunt_teller *tellers;	/* who accepts at addresses of ours */
+	struct shunt_co_listener *co_listeners;	/* who accepts at addresses of ours */
 	struct shunt_had *had;		/* what they have; NULL: nothing yet */
 	struct shunt_rendezvous process;	/* shunt/link/IDENTITY: for who was sent to us by another process */
 	struct shunt_rendezvous abroad;	/* the socket in SHUNT_DIR, under all its names (meeting.h) */

@@ -174,8 +174,8 @@ static void put_strangers(struct shunt_json *text, struct shunt_engine *engine)
 	shunt_json_number(text, "links_most", most.links);
 	shunt_json_number(text, "unproven", atomic_load(&strangers->unproven));
 	shunt_json_number(text, "unproven_most", SHUNT_GUESTS);
-	shunt_json_number(text, "co_listeners", atomic_load(&strangers->tellers));
-	shunt_json_number(text, "co_listeners_most", most.tellers);
+	shunt_json_number(text, "co_listeners", atomic_load(&strangers->co_listeners));
+	shunt_json_number(text, "co_listeners_most", most.co_listeners);
 	shunt_json_number(text, "address_space", atomic_load(&strangers->space));
 	shunt_json_number(text, "address_space_most", SHUNT_SPACE_OF_STRANGERS);
 	shunt_json_number(text, "refused", atomic_load(&strangers->refused));

@@ -49,7 +49,7 @@ struct shunt_most shunt_limits_most(const struct shunt_engine *engine)
 	return (struct shunt_most) {
 		.links = least(least(SHUNT_LINKS_OF_STRANGERS, space),
 			       limit.rlim_cur / SHUNT_STRANGERS_SHARE),
-		.tellers = least(SHUNT_TELLERS, limit.rlim_cur / SHUNT_STRANGERS_SHARE),
+		.co_listeners = least(SHUNT_CO_LISTENERS, limit.rlim_cur / SHUNT_STRANGERS_SHARE),
 	};
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Limits of one peer: links, time until it introduces itself, claims that wait, places among the
- * tellers. docs/PROTOCOL.md has the numbers. More is refused, and logged once.
+ * co-listeners. docs/PROTOCOL.md has the numbers. More is refused, and logged once.
  */
 #ifndef SHUNT_CORE_PEER_LIMITS_H
 #define SHUNT_CORE_PEER_LIMITS_H
@@ -12,8 +12,8 @@
 #include "shunt/wire.h"
 
 #define SHUNT_LINKS_PER_PROCESS 256	/* accepted links; usual is one for each name */
-#define SHUNT_TELLERS_PER_PROCESS 64	/* at our names for co-listeners; usual is one for each */
-#define SHUNT_TELLERS 1024		/* of strangers, and as many of others: no more than that share, either */
+#define SHUNT_CO_LISTENERS_PER_PROCESS 64	/* at our names for co-listeners; usual is one for each */
+#define SHUNT_CO_LISTENERS 1024		/* of strangers, and as many of others: no more than that share, either */
 #define SHUNT_PARKED_PER_LINK 16384	/* claims whose connections our program has not used yet */
 #define SHUNT_GUESTS_PER_USER 64	/* accepted links on which nothing has been proven yet */
 #define SHUNT_GUESTS 256		/* the same, of all users */
@@ -33,7 +33,7 @@
 
 /* The sums of strangers. Gauges, written by the service thread; `refused` counts. */
 struct shunt_strangers {
-	_Atomic uint32_t links, unproven, tellers;
+	_Atomic uint32_t links, unproven, co_listeners;
 	_Atomic uint64_t space;
 	_Atomic uint64_t refused; /* by any limit of a peer */
 };
@@ -67,7 +67,7 @@ struct shunt_task;
 
 /* Links, and connections to names for co-listeners, of all strangers together; of each user half of that. */
 struct shunt_most {
-	uint32_t links, tellers;
+	uint32_t links, co_listeners;
 };
 
 struct shunt_most shunt_limits_most(const struct shunt_engine *engine);

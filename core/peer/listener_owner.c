@@ -24,9 +24,9 @@
 #define WANTED_NS 10000000000ull	/* that messages are wanted after a claim for what we did not have */
 #define HAD_BUCKETS 512
 #define HAD_PLACES 4			/* in each: a flood forgets, it never grows */
-#define MESSAGES 64			/* of one teller before the others are heard */
+#define MESSAGES 64			/* of one co-listener before the others are heard */
 
-struct shunt_teller {
+struct shunt_co_listener {
 	struct shunt_source source;
 	int fd;
 	pid_t pid;
@@ -36,14 +36,14 @@ struct shunt_teller {
 	bool asked; /* a QUESTION, and may say nothing more */
 	struct shunt_rendezvous *at;
 	struct shunt_invited invited[SHUNT_INVITED];
-	struct shunt_teller *next;
+	struct shunt_co_listener *next;
 };
 
 struct shunt_had {
 	struct shunt_tuple tuple;	/* as its holder sees it */
 	struct shunt_identity process;
 	uint16_t gate;
-	struct shunt_teller *by; /* NULL: nothing is remembered here */
+	struct shunt_co_listener *by; /* NULL: nothing is remembered here */
 	uint64_t deadline;
 };
 
@@ -60,7 +60,7 @@ static struct shunt_had *bucket(struct shunt_service *service, const struct shun
 	return &service->had[(hash >> 16) % HAD_BUCKETS * HAD_PLACES];
 }
 
-static void remember(struct shunt_service *service, struct shunt_teller *by,
+static void remember(struct shunt_service *service, struct shunt_co_listener *by,
 		     const struct shunt_have *have)
 {
 	struct shunt_engine *engine = service->engine;
@@ -78,7 +78,7 @@ static void remember(struct shunt_service *service, struct shunt_teller *by,
 				      shunt_now(engine) + engine->config.claim_ms * 1000000 };
 }
 
-static void teller_forget(struct shunt_service *service, const struct shunt_teller *by)
+static void co_listener_forget(struct shunt_service *service, const struct shunt_co_listener *by)
 {
 	for (int i = 0; service->had && i < HAD_BUCKETS * HAD_PLACES; i++)
 		if (service->had[i].by == by)
@@ -87,21 +87,23 @@ static void teller_forget(struct shunt_service *service, const struct shunt_tell
 
 /* --- who wants to know --- */
 
-static void tell_wanted(struct shunt_service *service, struct shunt_teller *teller, bool on)
+static void tell_wanted(struct shunt_service *service, struct shunt_co_listener *co_listener,
+			bool on)
 {
 	struct shunt_have have = { .type = SHUNT_HAVE_WANTED, .on = on };
 
-	if (teller->joined)
-		shunt_listener_message_send(service->engine, teller->fd, &have);
+	if (co_listener->joined)
+		shunt_listener_message_send(service->engine, co_listener->fd, &have);
 }
 
 static void set_wanted(struct shunt_service *service, struct shunt_rendezvous *r, bool on)
 {
 	if (atomic_exchange(atomic_load(&r->wanted), on) == on && !!r->wanted_until == on)
 		return;
-	for (struct shunt_teller *teller = service->tellers; teller; teller = teller->next)
-		if (teller->at == r)
-			tell_wanted(service, teller, on);
+	for (struct shunt_co_listener *co_listener = service->co_listeners; co_listener;
+	     co_listener = co_listener->next)
+		if (co_listener->at == r)
+			tell_wanted(service, co_listener, on);
 }
 
 static void want(struct shunt_service *service, const struct shunt_tuple *claimed)
@@ -140,32 +142,34 @@ bool shunt_listener_owner_find(struct shunt_service *service, const struct shunt
 
 /* --- those who tell --- */
 
-static void dismiss(struct shunt_service *service, struct shunt_teller *teller)
+static void dismiss(struct shunt_service *service, struct shunt_co_listener *co_listener)
 {
-	struct shunt_teller **p = &service->tellers;
+	struct shunt_co_listener **p = &service->co_listeners;
 
-	teller_forget(service, teller);
-	while (*p != teller)
+	co_listener_forget(service, co_listener);
+	while (*p != co_listener)
 		p = &(*p)->next;
-	*p = teller->next;
-	atomic_fetch_sub(&service->engine->strangers.tellers, teller->strange);
-	shunt_loop_remove(&service->engine->loop, teller->fd);
-	shunt_porter_dismiss(service->engine, teller->fd);
-	free(teller);
+	*p = co_listener->next;
+	atomic_fetch_sub(&service->engine->strangers.co_listeners, co_listener->strange);
+	shunt_loop_remove(&service->engine->loop, co_listener->fd);
+	shunt_porter_dismiss(service->engine, co_listener->fd);
+	free(co_listener);
 }
 
 static bool allows(struct shunt_service *service, const struct ucred *peer, bool strange)
 {
 	uint32_t of_process = 0, of_user = 0, all = 0;
-	uint32_t most = shunt_limits_most(service->engine).tellers;
+	uint32_t most = shunt_limits_most(service->engine).co_listeners;
 
-	for (struct shunt_teller *teller = service->tellers; teller; teller = teller->next) {
-		of_process += teller->pid == peer->pid;
-		of_user += teller->strange == strange && teller->user == peer->uid;
-		all += teller->strange == strange;
+	for (struct shunt_co_listener *co_listener = service->co_listeners; co_listener;
+	     co_listener = co_listener->next) {
+		of_process += co_listener->pid == peer->pid;
+		of_user += co_listener->strange == strange && co_listener->user == peer->uid;
+		all += co_listener->strange == strange;
 	}
 	return shunt_limits_allow(service, (uint32_t)peer->pid, of_process,
-				  SHUNT_TELLERS_PER_PROCESS, "connections for what it accepts") &&
+				  SHUNT_CO_LISTENERS_PER_PROCESS,
+				  "connections for what it accepts") &&
 	       shunt_limits_allow(service, (uint32_t)peer->pid, of_user, strange ? most / 2 : most,
 				  "connections for what its user accepts") &&
 	       shunt_limits_allow(service, (uint32_t)peer->pid, all, most,
@@ -184,8 +188,8 @@ bool shunt_listener_owner_strangers(struct shunt_service *service, const struct 
 	return any;
 }
 
-/* Another host has asked this teller at the directory (directory.h). False: it is not answered, and goes. */
-static bool on_question(struct shunt_service *service, struct shunt_teller *teller,
+/* Another host has asked this co-listener at the directory (directory.h). False: it is not answered, and goes. */
+static bool on_question(struct shunt_service *service, struct shunt_co_listener *co_listener,
 			const struct shunt_have *have)
 {
 	struct shunt_have answered = { .type = SHUNT_HAVE_ANSWER, .tuple = have->tuple };
@@ -193,87 +197,91 @@ static bool on_question(struct shunt_service *service, struct shunt_teller *tell
 	struct remote_answer answer;
 	int bytes;
 
-	if (teller->joined || teller->asked || have->said.bytes > sizeof(have->said.words) ||
-	    !shunt_rendezvous_covers(&teller->at->name, have->tuple.local,
+	if (co_listener->joined || co_listener->asked ||
+	    have->said.bytes > sizeof(have->said.words) ||
+	    !shunt_rendezvous_covers(&co_listener->at->name, have->tuple.local,
 				     have->tuple.local_port) ||
 	    shunt_tuple_is_local(engine, &have->tuple))
 		return false;
-	teller->asked = true;
-	bytes = engine->link_hooks->asked(teller->at, &have->tuple, &have->said, &answer);
+	co_listener->asked = true;
+	bytes = engine->link_hooks->asked(co_listener->at, &have->tuple, &have->said, &answer);
 	if (bytes <= 0)
 		return false;
 	answered.said.bytes = (uint32_t)bytes;
 	memcpy(answered.said.words, &answer, sizeof(answer));
-	return !shunt_listener_message_send(engine, teller->fd, &answered);
+	return !shunt_listener_message_send(engine, co_listener->fd, &answered);
 }
 
 /* False: no such message. */
-static bool teller_on_message(struct shunt_service *service, struct shunt_teller *teller,
-			      const struct shunt_have *have)
+static bool co_listener_on_message(struct shunt_service *service,
+				   struct shunt_co_listener *co_listener,
+				   const struct shunt_have *have)
 {
-	struct shunt_worker worker = { have->process, (uint16_t)have->gate, teller->fd,
-				       teller->invited };
+	struct shunt_worker worker = { have->process, (uint16_t)have->gate, co_listener->fd,
+				       co_listener->invited };
 
 	if (have->type == SHUNT_HAVE_QUESTION)
-		return on_question(service, teller, have);
-	if (have->type == SHUNT_HAVE_JOIN && !teller->joined && !teller->asked) {
-		teller->joined = true;
-		if (teller->at->wanted_until)
-			tell_wanted(service, teller, true);
+		return on_question(service, co_listener, have);
+	if (have->type == SHUNT_HAVE_JOIN && !co_listener->joined && !co_listener->asked) {
+		co_listener->joined = true;
+		if (co_listener->at->wanted_until)
+			tell_wanted(service, co_listener, true);
 		return true;
 	}
-	if (have->type != SHUNT_HAVE_TUPLE || !teller->joined || have->gate > UINT16_MAX ||
-	    !shunt_rendezvous_covers(&teller->at->name, have->tuple.local, have->tuple.local_port))
+	if (have->type != SHUNT_HAVE_TUPLE || !co_listener->joined || have->gate > UINT16_MAX ||
+	    !shunt_rendezvous_covers(&co_listener->at->name, have->tuple.local,
+				     have->tuple.local_port))
 		return false;
 	if (!shunt_claim_is_had(service, &have->tuple, &worker))
-		remember(service, teller, have);
+		remember(service, co_listener, have);
 	return true;
 }
 
-static void teller_hear(struct shunt_source *source, uint32_t events)
+static void co_listener_hear(struct shunt_source *source, uint32_t events)
 {
-	struct shunt_teller *teller = shunt_loop_owner(source, struct shunt_teller, source);
-	struct shunt_service *service = teller->at->service;
+	struct shunt_co_listener *co_listener = shunt_loop_owner(source, struct shunt_co_listener,
+								 source);
+	struct shunt_service *service = co_listener->at->service;
 	struct shunt_engine *engine = service->engine;
 	struct shunt_have have;
 	int result = 1;
 
 	(void)events;
 	for (int i = 0; i < MESSAGES && result > 0; i++) {
-		result = shunt_listener_message_receive(engine, teller->fd, &have);
-		if (result > 0 && !teller_on_message(service, teller, &have))
+		result = shunt_listener_message_receive(engine, co_listener->fd, &have);
+		if (result > 0 && !co_listener_on_message(service, co_listener, &have))
 			result = -EPROTO;
 	}
 	if (result < 0)
-		dismiss(service, teller);
+		dismiss(service, co_listener);
 }
 
 static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, int fd, bool strange)
 {
-	struct shunt_teller *teller = NULL;
+	struct shunt_co_listener *co_listener = NULL;
 	struct ucred peer;
 
 	if (shunt_trust_peer(service->engine, fd, &peer) && allows(service, &peer, strange))
-		teller = calloc(1, sizeof(*teller));
-	if (!teller) {
+		co_listener = calloc(1, sizeof(*co_listener));
+	if (!co_listener) {
 		shunt_porter_dismiss(service->engine, fd);
 		return;
 	}
-	teller->source.ready = teller_hear;
-	teller->fd = fd;
-	teller->at = r;
-	teller->pid = peer.pid;
-	teller->user = peer.uid;
-	teller->strange = strange;
-	teller->next = service->tellers;
-	service->tellers = teller;
-	atomic_fetch_add(&service->engine->strangers.tellers, strange);
-	if (shunt_loop_add(&service->engine->loop, fd, &teller->source, EPOLLIN))
-		dismiss(service, teller);
+	co_listener->source.ready = co_listener_hear;
+	co_listener->fd = fd;
+	co_listener->at = r;
+	co_listener->pid = peer.pid;
+	co_listener->user = peer.uid;
+	co_listener->strange = strange;
+	co_listener->next = service->co_listeners;
+	service->co_listeners = co_listener;
+	atomic_fetch_add(&service->engine->strangers.co_listeners, strange);
+	if (shunt_loop_add(&service->engine->loop, fd, &co_listener->source, EPOLLIN))
+		dismiss(service, co_listener);
 }
 
-static void teller_welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
-			   int door)
+static void co_listener_welcome(struct shunt_service *service, struct shunt_rendezvous *rendezvous,
+				int door)
 {
 	bool strange;
 	int fd;
@@ -296,9 +304,9 @@ void shunt_listener_owner_welcome(struct shunt_source *source, uint32_t events)
 	(void)events;
 	if (shunt_porter_shuts(rendezvous->service))
 		return;
-	teller_welcome(rendezvous->service, rendezvous, rendezvous->have_fd);
+	co_listener_welcome(rendezvous->service, rendezvous, rendezvous->have_fd);
 	if (rendezvous->abstract_have_fd >= 0)
-		teller_welcome(rendezvous->service, rendezvous, rendezvous->abstract_have_fd);
+		co_listener_welcome(rendezvous->service, rendezvous, rendezvous->abstract_have_fd);
 }
 
 /* --- what is over --- */
@@ -312,13 +320,13 @@ static void end_wanted(struct shunt_service *service, struct shunt_rendezvous *r
 void shunt_listener_owner_run(struct shunt_task *task)
 {
 	struct shunt_service *service = shunt_service_of(task, listener_owner);
-	struct shunt_teller *teller = service->tellers, *next;
+	struct shunt_co_listener *co_listener = service->co_listeners, *next;
 	uint64_t now = shunt_now(service->engine);
 
-	for (; teller; teller = next) {
-		next = teller->next;
-		if (teller->at->fd < 0)	/* withdrawn: one of them will offer it again */
-			dismiss(service, teller);
+	for (; co_listener; co_listener = next) {
+		next = co_listener->next;
+		if (co_listener->at->fd < 0)	/* withdrawn: one of them will offer it again */
+			dismiss(service, co_listener);
 	}
 	shunt_lock_take(&service->engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = service->engine->rendezvous; r; r = r->next) {
@@ -334,6 +342,7 @@ void shunt_listener_owner_run(struct shunt_task *task)
 
 void shunt_listener_owner_abandon(struct shunt_service *service)
 {
-	for (struct shunt_teller *teller = service->tellers; teller; teller = teller->next)
-		shunt_own_fds_close(service->engine, teller->fd);
+	for (struct shunt_co_listener *co_listener = service->co_listeners; co_listener;
+	     co_listener = co_listener->next)
+		shunt_own_fds_close(service->engine, co_listener->fd);
 }

@@ -877,7 +877,7 @@ def many_links(where):
     from_four(where, links_of_child)
 
 
-def tellers_of_child(where, here):
+def co_listeners_of_child(where, here):
     said, names = collections.Counter(), enemy.free_of(where["ports"][0], "have")
     for _ in range(where.get("count", 300)):
         for name in names:
@@ -900,7 +900,7 @@ def tellers_of_child(where, here):
 def flood_have(where):
     """Four processes say at the names for co-listeners that they accept there, 300 times each, and hang on."""
     ready()
-    from_four(where, tellers_of_child)
+    from_four(where, co_listeners_of_child)
 
 
 def ended_connection(where):

@@ -51,8 +51,8 @@ TURNS = 4	# so often a case is played, until its clients are not slower in all t
 MEDIAN, MOST = 1.2, 5	# what a short connection may take in an attack, times what it takes without
 
 # core/peer/limits.h; what an unproven stranger may cost a process, with room for what a loaded machine has not closed yet.
-GUESTS_PER_USER, TELLERS, LINKS_PER_PROCESS = 64, 64, 256
-GUEST_FDS = GUESTS_PER_USER + TELLERS + 16
+GUESTS_PER_USER, CO_LISTENERS, LINKS_PER_PROCESS = 64, 64, 256
+GUEST_FDS = GUESTS_PER_USER + CO_LISTENERS + 16
 NOFILE, STRANGERS_SHARE = 1024, 8	# of the cases that count links; a user has half of the share
 
 # What the enemy must have seen, by the beginning of the attack's name, or it was none; the longest counts.
@@ -541,7 +541,7 @@ def half_of_the_links(scene):
         scene.wrong.append(f"the server maps {mapped >> 30} GiB with {sums['links']} links")
 
 
-def half_of_the_tellers(scene):
+def half_of_the_co_listeners(scene):
     sums = strangers(scene)
     scene.notes.append(f"strangers: {sums['co_listeners']} connections for co-listeners, of {sums['co_listeners_most']}")
     if not 0 < sums["co_listeners"] <= NOFILE // STRANGERS_SHARE // 2:
@@ -588,7 +588,7 @@ def cases():
     some += [Case("proven-links", alone=True, fds=4 * LINKS_PER_PROCESS, mb=128, wrap=few, check=half_of_the_links)]
     some += [Case("dies", quick=False), Case("dies-squatting", first=True, calls=80), Case("dies", where={"times": 1, "steps": ["asked", "revealed", "shown 4"]})]
     some[-1].name, some[-1].quick = "dies-some", True
-    some.append(Case("flood-have", alone=True, wrap=few, fds=TELLERS + 16, check=half_of_the_tellers))
+    some.append(Case("flood-have", alone=True, wrap=few, fds=CO_LISTENERS + 16, check=half_of_the_co_listeners))
     some += at_doors_of_a_directory()
     return some + at_services(some)
 
