@@ -29,6 +29,7 @@
 #include "core/peer/listener_worker.h"
 #include "core/peer/meeting.h"
 #include "core/peer/possession.h"
+#include "core/peer/mock.h"
 #include "core/peer/reconnect.h"
 #include "core/peer/remote.h"
 #include "core/peer/tracing.h"

@@ -29,7 +29,6 @@ base_sources = \
 	core/base/log.c core/base/log.h \
 	core/base/log_line.c core/base/log_line.h \
 	core/base/lsan.c core/base/lsan.h \
-	\
 	core/base/narrow.h \
 	core/base/outfile.c core/base/outfile.h \
 	core/base/program.c core/base/program.h \
@@ -47,4 +46,5 @@ base_sources = \
 	core/base/sys.h \
 	core/base/word.c core/base/word.h \
 	core/base/text.c core/base/text.h \
+	core/base/verbs.h \
 	core/base/write_nosig.c core/base/write_nosig.h

@@ -11,7 +11,7 @@
 #include "core/base/reason.h"
 #include "core/loop/loop.h"
 #include "core/device/imm.h"
-#include "core/device/verbs.h"
+#include "core/base/verbs.h"
 #include "shunt/wire.h"
 
 struct shunt_engine;

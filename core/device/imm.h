@@ -20,7 +20,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include "core/device/verbs.h"
+#include "core/base/verbs.h"
 
 struct shunt_device;
 

@@ -6,7 +6,7 @@
 #ifndef SHUNT_CORE_DEVICE_ITSELF_H
 #define SHUNT_CORE_DEVICE_ITSELF_H
 
-#include "core/device/verbs.h"
+#include "core/base/verbs.h"
 
 struct shunt_device;
 

@@ -11,5 +11,4 @@ device_sources = \
 	core/device/itself.c core/device/itself.h \
 	core/device/page.c core/device/page.h \
 	core/device/psn.c core/device/psn.h \
-	core/device/page_verbs.c core/device/page_verbs.h \
-	core/device/verbs.h
+	core/device/page_verbs.c core/device/page_verbs.h

@@ -12,7 +12,7 @@
 
 #include <stdatomic.h>
 #include <stdint.h>
-#include "core/device/verbs.h"
+#include "core/base/verbs.h"
 
 struct shunt_device;
 

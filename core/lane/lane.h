@@ -15,10 +15,10 @@
 
 #include "core/base/iov.h"
 #include "core/base/lock.h"
-#include "core/device/verbs.h"
+#include "core/base/verbs.h"
 #include "core/lane/lane_stats.h"
 #include "core/lane/window.h"
-#include "core/peer/mock.h"
+#include "core/lane/slow_lane.h"
 #include "core/link/seat.h"
 
 #define SHUNT_CONTROL_RESERVE 4	/* receives kept back for LANE messages (XR-20) */

@@ -15,6 +15,7 @@ lane_sources = \
 	core/lane/roster.c core/lane/roster.h \
 	core/lane/send_buffer.c core/lane/send_buffer.h \
 	core/lane/send_window.c core/lane/send_window.h \
+	core/lane/slow_lane.h \
 	core/lane/window.c core/lane/window.h \
 	core/lane/wr.c core/lane/wr.h \
 	core/lane/zero_copy.c core/lane/zero_copy.h

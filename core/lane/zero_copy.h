@@ -8,7 +8,7 @@
 #define SHUNT_CORE_LANE_ZERO_COPY_H
 
 #include "core/base/iov.h"
-#include "core/device/verbs.h"
+#include "core/base/verbs.h"
 #include "core/link/seat.h"
 
 #define SHUNT_ZERO_COPY_AUTO UINT64_MAX	/* SHUNT_MR_THRESHOLD=auto */

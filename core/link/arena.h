@@ -15,7 +15,7 @@
 
 #include <stdint.h>
 #include "core/base/lock.h"
-#include "core/device/verbs.h"
+#include "core/base/verbs.h"
 
 struct shunt_engine;
 

@@ -17,7 +17,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/socket.h>
-#include "core/device/verbs.h"
+#include "core/base/verbs.h"
 #include "core/link/seal.h"
 #include "shunt/wire.h"
 

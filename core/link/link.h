@@ -13,7 +13,7 @@
 #include "core/link/channel.h"
 #include "core/link/patience.h"
 #include "core/loop/loop.h"
-#include "core/peer/reconnect.h"
+#include "core/link/line.h"
 #include "core/trace/clock.h"
 
 struct shunt_engine;

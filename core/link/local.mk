@@ -5,6 +5,7 @@ link_sources = \
 	core/link/channel.c core/link/channel.h \
 	core/link/heading.c core/link/heading.h \
 	core/link/intake.c core/link/intake.h \
+	core/link/line.h \
 	core/link/link.c core/link/link.h \
 	core/link/patience.c core/link/patience.h \
 	core/link/screen.c core/link/screen.h \

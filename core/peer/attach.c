@@ -12,6 +12,7 @@
 #include "core/fork/fork_slots.h"
 #include "core/lane/send_buffer.h"
 #include "core/peer/claim_state.h"
+#include "core/peer/mock.h"
 #include "core/stream/destroyed.h"
 #include "core/stream/proof.h"
 #include "core/stream/shutdown.h"

@@ -17,6 +17,7 @@
 #include "core/peer/listener_owner.h"
 #include "core/peer/listener_worker.h"
 #include "core/peer/meeting.h"
+#include "core/peer/mock.h"
 #include "core/peer/possession.h"
 #include "core/peer/redirect.h"
 #include "core/peer/remote.h"

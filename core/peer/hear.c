@@ -18,6 +18,7 @@
 #include "core/peer/link_end.h"
 #include "core/peer/kin_door.h"
 #include "core/peer/link_make.h"
+#include "core/peer/mock.h"
 #include "core/peer/redirect.h"
 #include "core/peer/remote.h"
 #include "core/peer/remote_reply.h"

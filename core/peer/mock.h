@@ -36,22 +36,7 @@ void shunt_mock_set(struct shunt_stream *stream, enum shunt_mock mock);
 /* For statistics: who holds the stream's bytes on TCP; "" nobody. */
 const char *shunt_mock_text(uint8_t held);
 
-/*
- * The rule. A lane that waits for a completion and has had none SHUNT_SLOW_MS later is slow. If that is so at
- * SHUNT_SLOW_TIMES looks in a row, the lane's streams send over TCP, for SHUNT_RETURN_MS at first. The first WR under
- * way counts, not the last: a full window on a busy wire takes long, and is carried all the time. The service thread
- * looks only while the device has WRs that it has not carried out: elsewhere nothing is timed, and nothing woken.
- */
-struct shunt_slow {	/* of a lane; service thread */
-	bool waits;		/* at the last look a WR was under way that asks for a completion */
-	uint64_t retired;	/* lane.retired then */
-	uint32_t times;		/* looks in a row at which nothing had been completed */
-	bool held;		/* the streams are, */
-	uint64_t until;		/* until then */
-	uint64_t hold;		/* which were so many ns */
-};
-
-/* Looks for lanes whose completions do not come. */
+/* Looks for lanes whose completions do not come (core/lane/slow_lane.h). */
 void shunt_mock_run(struct shunt_task *task);
 
 #endif

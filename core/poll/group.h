@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include "core/base/lock.h"
 #include "core/device/device.h"
-#include "core/lane/lane_stats.h"
+#include "core/poll/lane_counters.h"
 #include "core/poll/gap.h"
 
 #define SHUNT_CQS_MAX 64	/* beyond SHUNT_CQS they are made as lanes need them */

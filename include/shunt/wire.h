@@ -370,7 +370,7 @@ enum shunt_have_type {
 /* Bytes that a question or an answer may have (core/peer/remote_words.h). */
 #define SHUNT_HAVE_WORDS 64
 
-struct shunt_invitation {	/* the guest's ticket, and how packets go to its host: core/device/verbs.h */
+struct shunt_invitation {	/* the guest's ticket, and how packets go to its host: core/base/verbs.h */
 	uint8_t ticket[SHUNT_TICKET_BYTES];
 	char device[64];	/* with its final 0 */
 	uint8_t gid[16];

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include "core/peer/mock.h"
 #include "core/service.h"
 
 #define MS 1000000ull

@@ -18,7 +18,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include "core/base/soft_model.h"
-#include "core/device/verbs.h"
+#include "core/base/verbs.h"
 
 struct shunt_sys;
 

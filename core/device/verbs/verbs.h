@@ -7,7 +7,7 @@
 #define SHUNT_CORE_DEVICE_VERBS_VERBS_H
 
 #include <stdint.h>
-#include "core/device/verbs.h"
+#include "core/base/verbs.h"
 
 /* Where QPs of the device leave the machine, and what their peers must know of it. */
 struct verbs_port {

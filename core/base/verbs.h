@@ -7,8 +7,8 @@
  * under their own names. The calls that libibverbs exports go through this table: filled by dlsym() for the verbs
  * device, by core/device/soft for soft. Signatures, results and errors are those of the ibv_*(3) manual pages.
  */
-#ifndef SHUNT_CORE_DEVICE_VERBS_H
-#define SHUNT_CORE_DEVICE_VERBS_H
+#ifndef SHUNT_CORE_BASE_VERBS_H
+#define SHUNT_CORE_BASE_VERBS_H
 
 #include <infiniband/verbs.h>
 
