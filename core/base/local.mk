@@ -24,11 +24,11 @@ base_sources = \
 	core/base/keyfile.c core/base/keyfile.h \
 	core/base/lock.c core/base/lock.h \
 	core/base/lock_check.c core/base/lock_check.h \
-	core/base/machine.c core/base/machine.h \
 	core/base/lock_rank.h \
 	core/base/log.c core/base/log.h \
 	core/base/log_line.c core/base/log_line.h \
 	core/base/lsan.c core/base/lsan.h \
+	core/base/machine.c core/base/machine.h \
 	core/base/narrow.h \
 	core/base/outfile.c core/base/outfile.h \
 	core/base/program.c core/base/program.h \

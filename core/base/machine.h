@@ -28,7 +28,7 @@ struct shunt_machine {
 
 #define SHUNT_MACHINE_TEXT 160
 
-/* The names of the bits in `word`, with commas; "-": there are none. Returns `text`, of SHUNT_MACHINE_TEXT bytes. */
+/* Writes the names of the bits in `word` with commas between, or "-" for 0. Returns `text`, of SHUNT_MACHINE_TEXT bytes. */
 const char *shunt_machine_text(const char *const *facts, uint64_t word, char *text);
 /* Writes the line. */
 void shunt_machine_say(const struct shunt_machine *machine, const void *word, uint32_t event,

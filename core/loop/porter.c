@@ -112,8 +112,7 @@ static void call(struct shunt_porter *porter)
 		syscall(SYS_futex, &porter->calls, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-/* Nothing waits: the thread rests where it is to stay. False: it is over. porter.lock held, given up meanwhile. */
-/* Not analysed: the lock is given up. */
+/* Nothing waits: the thread rests if it is to stay. False: it ends. porter.lock held, and given up meanwhile: not analysed. */
 SHUNT_NO_LOCK_ANALYSIS static bool rest(struct shunt_porter *porter)
 {
 	uint32_t calls = atomic_load(&porter->calls);

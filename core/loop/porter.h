@@ -76,9 +76,9 @@ void shunt_porter_stay(struct shunt_engine *engine);
 void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crowd *crowd);
 void shunt_porter_dismiss_all(struct shunt_engine *engine, struct shunt_crowd *crowd);
 
-/* It stays no longer. Until there is no such thread, at most until then (shunt_now()). False: a stranger holds it up. */
+/* Ends the thread and waits for that, at most until `until` (shunt_now(), ns). False: a stranger holds it up. */
 bool shunt_porter_await(struct shunt_engine *engine, uint64_t until);
-/* engine.no_new_privs has been set. The same until it has set that, too. */
+/* Waits until the thread has set no_new_privs as engine.no_new_privs says, or has ended. `until` and false: as above. */
 bool shunt_porter_follows(struct shunt_engine *engine, uint64_t until);
 
 #endif

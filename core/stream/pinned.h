@@ -13,7 +13,7 @@ bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_zero_copy *pin,
 void shunt_pinned_drop(struct shunt_stream *stream);
 /* All WRs from the program's buffer are complete, or will never be: its send is told. */
 void shunt_pinned_tell(struct shunt_stream *stream);
-/* The same as shunt_pinned_drop() for a thread that was cancelled in its send, without tx.lock. */
+/* shunt_pinned_drop() for a thread that was cancelled in its send. tx.lock is not held. */
 void shunt_pinned_cancelled(void *stream);
 
 #endif

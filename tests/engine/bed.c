@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/engine/bed.h"
+#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +120,14 @@ void warm(int i)
 			get(i, side, BUFFER);
 		}
 	}
+}
+
+bool carries(const struct ibv_send_wr *wr, enum shunt_imm type)
+{
+	for (; wr; wr = wr->next)
+		if (ntohl(wr->imm_data) >> SHUNT_IMM_SHIFT == type)
+			return true;
+	return false;
 }
 
 void add_pair(void)

@@ -47,6 +47,9 @@ void leave_bed(void);
 /* The same where the test has closed both sides itself. */
 void leave_closed_bed(void);
 
+/* One of the WRs sends a message of this type. */
+bool carries(const struct ibv_send_wr *wr, enum shunt_imm type);
+
 /* --- moving bytes; the pattern is checked --- */
 
 /* One send. Returns how much was taken. */

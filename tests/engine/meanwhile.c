@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Events between two steps of an engine: another thread is faster, the peer answers at once, a program closes. */
 #include "tests/engine/bed.h"
-#include <arpa/inet.h>
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -38,14 +37,6 @@ static bool armed;
 static _Atomic bool through;
 static pthread_t sender;
 
-static bool has_handback(const struct ibv_send_wr *wr)
-{
-	for (; wr; wr = wr->next)
-		if (ntohl(wr->imm_data) >> SHUNT_IMM_SHIFT == SHUNT_IMM_HANDBACK)
-			return true;
-	return false;
-}
-
 static void *send_by_link(void *arg)
 {
 	wants_link(0, true);
@@ -65,7 +56,7 @@ static void read_and_send(void)
 /* The reader passes the switch and says so, and the program goes on over TCP; then it wants the link again. */
 static int post_and_be_overtaken(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	bool handback = has_handback(wr);
+	bool handback = carries(wr, SHUNT_IMM_HANDBACK);
 	int result = post_send(qp, wr, bad);
 
 	if (!handback || !armed)

@@ -4,7 +4,6 @@
  * sender must hear of room.
  */
 #include "tests/engine/bed.h"
-#include <arpa/inet.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -126,15 +125,10 @@ static int (*post_send)(struct ibv_qp *, struct ibv_send_wr *, struct ibv_send_w
 
 static int post_no_handback(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	for (struct ibv_send_wr *one = wr; one; one = one->next) {
-		enum shunt_imm type = ntohl(one->imm_data) >> SHUNT_IMM_SHIFT;
-
-		if (type != SHUNT_IMM_HANDBACK && type != SHUNT_IMM_REPEAT)
-			continue;
-		*bad = wr;
-		return ENOMEM;
-	}
-	return post_send(qp, wr, bad);
+	if (!carries(wr, SHUNT_IMM_HANDBACK) && !carries(wr, SHUNT_IMM_REPEAT))
+		return post_send(qp, wr, bad);
+	*bad = wr;
+	return ENOMEM;
 }
 
 /* A queue pair that does not take the HANDBACK leaves all as it was, and the answer to the UPGRADE before it is right. */
@@ -203,7 +197,7 @@ static void make_unread_pair(struct shunt_config *config)
 	turn();
 }
 
-/* A repeat that has no room for its rest is none, if the end that made it can still be asked. */
+/* A repeat whose rest has no room does not count, because the end that made it can still be asked. */
 void a_repeat_without_room_does_not_count(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
