@@ -118,6 +118,7 @@ bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_seat *seat)
 {
 	struct shunt_seat_out *out = &seat->out;
 
+	shunt_seat_assert_sends(seat);
 	shunt_lock_take(&lane->lock);
 	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding))
 		shunt_lane_serve(lane);
@@ -131,6 +132,7 @@ bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_seat *seat)
 size_t shunt_lane_accept(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
 			 uint64_t most, bool apart)
 {
+	shunt_seat_assert_sends(seat);
 	bytes = shunt_send_buffer_take(seat, from, bytes, most, apart);
 	if (bytes)
 		__atomic_store_n(&seat->control->word[SHUNT_CONTROL_ACCEPTED], staged_of(seat),
@@ -144,6 +146,7 @@ static size_t accept_in_window(struct shunt_seat *seat, struct shunt_iov *from, 
 {
 	size_t taken;
 
+	shunt_seat_assert_sends(seat);
 	if (!bytes)
 		return 0;
 	taken = shunt_lane_accept(seat, from, bytes, shunt_send_window(seat), apart);
@@ -200,6 +203,7 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_seat *seat, struct 
 	uint64_t offset = staged_of(seat);
 	size_t taken = 0;
 
+	shunt_seat_assert_sends(seat);
 	if (shunt_lock_try(&lane->lock)) {
 		if (__builtin_expect(atomic_load_explicit(&lane->waiting, memory_order_relaxed) ||
 				     atomic_load_explicit(&lane->lane_due, memory_order_relaxed), 0))
@@ -216,6 +220,7 @@ size_t shunt_lane_send(struct shunt_lane *lane, struct shunt_seat *seat, struct 
 
 void shunt_lane_push(struct shunt_lane *lane, struct shunt_seat *seat)
 {
+	shunt_seat_assert_sends(seat);
 	atomic_store_explicit(&seat->out.gather_since, 0, memory_order_relaxed);
 	shunt_lane_request(lane, seat, SHUNT_WORK_DATA);
 }
@@ -228,6 +233,7 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_seat *seat, struc
 	size_t room = shunt_seat_room(out, staged_of(seat));
 	size_t taken = accept_in_window(seat, from, bytes < room ? bytes : room, false);
 
+	shunt_seat_assert_sends(seat);
 	if (taken < bytes ||
 	    staged_of(seat) - atomic_load(&out->posted) >= SHUNT_SEND_BUFFER_BYTES) {
 		shunt_lane_push(lane, seat);

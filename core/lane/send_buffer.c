@@ -270,6 +270,7 @@ size_t shunt_send_buffer_take(struct shunt_seat *seat, struct shunt_iov *from, s
 
 bool shunt_send_buffer_copy(struct shunt_seat *seat, uint8_t *out, uint64_t from, uint64_t to)
 {
+	shunt_seat_assert_sends(seat);
 
 	if (from >= to)
 		return true;
@@ -355,6 +356,7 @@ int shunt_send_buffer_widen(struct shunt_seat *seat, uint64_t bytes)
 	struct shunt_send_buffer wide = { .size = 0 };
 	int result;
 
+	shunt_seat_assert_sends(seat);
 	shunt_assert_held(&seat->lane->lock);
 	if (shunt_send_buffer_is_wide(seat, bytes))
 		return 0;
@@ -388,6 +390,7 @@ bool shunt_send_buffer_narrow(struct shunt_seat *seat)
 	struct shunt_lane *lane = seat->lane;
 	bool empty;
 
+	shunt_seat_assert_sends(seat);
 	if (out->stage.size <= SHUNT_SEND_BUFFER_BYTES)
 		return false;
 	shunt_lock_take(&lane->lock);

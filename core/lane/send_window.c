@@ -131,6 +131,7 @@ static bool grow(struct shunt_seat *seat, struct shunt_send_window *window)
 	struct shunt_lane *lane = seat->lane;
 	int result;
 
+	shunt_seat_assert_sends(seat);
 	if (bytes > limit_of(seat, window) || !shunt_lock_try(&lane->lock))
 		return false;
 	result = atomic_load(&lane->failed) ? -EPIPE : shunt_send_buffer_widen(seat, bytes);

@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/base/lock.h"
 #include "core/link/heading.h"
 #include "core/link/intake.h"
 #include "core/loop/loop.h"
@@ -255,6 +256,10 @@ struct shunt_seat {
 	struct shunt_pendings *_Atomic pendings;	/* sends that are followed (core/trace/pending.h); NULL: none has been */
 	struct shunt_send_window *_Atomic window;	/* core/lane/send_window.h; NULL: nothing is kept, or it was not given memory */
 
+#ifdef SHUNT_LOCK_CHECKS
+	const struct shunt_lock *sender;	/* the sending thread holds it: the stream's tx.lock */
+#endif
+
 	/* From here on shunt_seat_begin() puts everything back. */
 	struct shunt_link *_Atomic link;	/* changes under group.lock */
 	struct shunt_lane *lane;
@@ -272,6 +277,17 @@ struct shunt_seat {
 
 /* Nothing of the seat is in use, and nobody finds it by its link: what it keeps is as in a new one. */
 void shunt_seat_begin(struct shunt_seat *seat);
+
+/* The caller holds the stream's tx.lock; builds that check locks abort else. A seat without a stream has none. */
+static inline void shunt_seat_assert_sends(const struct shunt_seat *seat)
+{
+#ifdef SHUNT_LOCK_CHECKS
+	if (seat->sender)
+		shunt_assert_held(seat->sender);
+#else
+	(void)seat;
+#endif
+}
 
 /* The peer has closed the stream. */
 static inline bool shunt_seat_is_released(const struct shunt_seat *seat)

@@ -32,6 +32,9 @@ static bool add_slab(struct shunt_engine *engine)
 	for (int i = SHUNT_SLAB_STREAMS - 1; i >= 0; i--) {
 		shunt_lock_rank(&slab[i].rx.lock, SHUNT_RANK_RX);
 		shunt_lock_rank(&slab[i].tx.lock, SHUNT_RANK_TX);
+#ifdef SHUNT_LOCK_CHECKS
+		slab[i].seat.sender = &slab[i].tx.lock;
+#endif
 		slab[i].engine = engine;
 		slab[i].next_free = engine->free_streams;
 		engine->free_streams = &slab[i];
