@@ -155,7 +155,7 @@ static void say_end(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_streams_reset(engine, stream, stream->fd);
 	else
 		shunt_tx_finish(stream);
-	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RELEASE);
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
 }
 
 static void say_ends(struct shunt_engine *engine, uint64_t until)
@@ -255,7 +255,7 @@ static int share(struct shunt_stream *stream, void *arg)
 		return 0;
 	stream->sharing.forked |= SHUNT_FORK_LOST;
 	atomic_fetch_or(&stream->mode, SHUNT_MODE_SHARED | SHUNT_MODE_UNCOUNTED);
-	if (!stream->seat.link &&
+	if (!stream->seat->link &&
 	    atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN) &&
 	    shunt_streams_note(stream->engine, stream, SHUNT_REASON_FORK))
 		shunt_decision_plain(stream, SHUNT_REASON_FORK);
@@ -331,8 +331,8 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->tx.backlog.lingers = false;
 	shunt_own_fds_close(engine, stream->rx.nonce.fd);
 	atomic_store(&stream->rx.nonce.fd, -1);
-	shunt_own_fds_close(engine, stream->seat.out.fin_later.fd);
-	stream->seat.out.fin_later.fd = SHUNT_FIN_NOT_DUE;
+	shunt_own_fds_close(engine, stream->seat->out.fin_later.fd);
+	stream->seat->out.fin_later.fd = SHUNT_FIN_NOT_DUE;
 	stream->refusing = false;
 	shunt_traced_inherit(stream);
 	shunt_marks_forget(stream);
@@ -341,7 +341,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->proven_on = 0;
 	atomic_store(&stream->handing.fd, -1);	/* it was asked of the parent */
 	atomic_store(&stream->handing.wanted, false);
-	atomic_store(&stream->seat.leaving.retiring, SHUNT_STAYING);	/* what rests is the parent's */
+	atomic_store(&stream->seat->leaving.retiring, SHUNT_STAYING);	/* what rests is the parent's */
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 	if (state == SHUNT_CANDIDATE && !shunt_fork_slots_counts(stream))
 		atomic_store(&stream->state, SHUNT_PLAIN);

@@ -100,12 +100,12 @@ static bool retires(struct shunt_stream *stream, void *unused)
 
 	(void)unused;
 	if (atomic_load(&stream->state) != SHUNT_LINKED ||
-	    shunt_intake_final(&stream->seat.in.intake))
+	    shunt_intake_final(&stream->seat->in.intake))
 		return false;
 	if (shunt_stream_stays(stream))
 		shunt_retire_begin(engine, stream, SHUNT_REASON_CHANGES);
 	return !shunt_retire_complete(engine, stream) &&
-	       atomic_load(&stream->seat.leaving.retiring) != SHUNT_CANNOT_RETIRE;
+	       atomic_load(&stream->seat->leaving.retiring) != SHUNT_CANNOT_RETIRE;
 }
 
 static void begin(struct shunt_service *service)

@@ -130,7 +130,7 @@ void stream_free_kept(struct shunt_stream *stream);
 /* --- a stream without a peer --- */
 
 /* An open stream on `lane` that sends on the link, and receives on it or on TCP. */
-void stream_make(struct shunt_stream *stream, struct shunt_lane *lane, bool receives_on_link);
+void stream_make(struct shunt_stream *stream, struct shunt_seat *seat, struct shunt_lane *lane, bool receives_on_link);
 /* One more byte has come by the link. */
 void stream_arrive(struct shunt_stream *stream);
 /* The program takes what has come. Returns how much. */

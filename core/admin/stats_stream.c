@@ -142,7 +142,7 @@ void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream
 	shunt_json_put(text,
 		       "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"",
 		       state_word(stream), waits_for(stream), shunt_reason_text(stream->why.plain),
-		       shunt_mock_text(atomic_load(&stream->seat.out.held)));
+		       shunt_mock_text(atomic_load(&stream->seat->out.held)));
 	shunt_json_put(text, ",\"left\":\"%s\",\"left_times\":%u",
 		       shunt_left_text(stream->why.left), stream->why.left_times);
 	if (shunt_pacing_rate(stream))
@@ -151,8 +151,8 @@ void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream
 	put_queues(text, stream);
 	put_signs(text, stream);
 	shunt_stats_put_bytes(
-		text, "tx", shunt_heading_on_link(&stream->seat.out.heading) ? "link" : "tcp", tx);
+		text, "tx", shunt_heading_on_link(&stream->seat->out.heading) ? "link" : "tcp", tx);
 	shunt_stats_put_bytes(text, "rx",
-			      shunt_intake_on_link(&stream->seat.in.intake) ? "link" : "tcp", rx);
+			      shunt_intake_on_link(&stream->seat->in.intake) ? "link" : "tcp", rx);
 	shunt_json_put(text, "}");
 }

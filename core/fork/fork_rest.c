@@ -43,9 +43,9 @@ static bool may_be_reached(const struct shunt_link *link)
 static bool has_sent_all(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
-	return !(atomic_load(&stream->seat.work) & BUSY_WORK) &&
+	return !(atomic_load(&stream->seat->work) & BUSY_WORK) &&
 	       atomic_load(&out->staged) == atomic_load(&out->posted) && !tx->backlog.bytes &&
 	       !shunt_heading_is(&out->heading, SHUNT_HEADING_UNPOSTED | SHUNT_HEADING_HALTED |
 							SHUNT_HEADING_KERNELS) &&
@@ -55,12 +55,12 @@ static bool has_sent_all(struct shunt_stream *stream)
 
 static bool is_whole(struct shunt_stream *stream)
 {
-	const struct shunt_seat_in *in = &stream->seat.in;
+	const struct shunt_seat_in *in = &stream->seat->in;
 
 	return atomic_load(&stream->state) == SHUNT_LINKED &&
-	       atomic_load(&stream->seat.leaving.retiring) == SHUNT_STAYING &&
-	       atomic_load(&stream->seat.leaving.asked) == SHUNT_NOT_ASKED &&
-	       !atomic_load(&stream->seat.release) && !atomic_load(&stream->end.word) &&
+	       atomic_load(&stream->seat->leaving.retiring) == SHUNT_STAYING &&
+	       atomic_load(&stream->seat->leaving.asked) == SHUNT_NOT_ASKED &&
+	       !atomic_load(&stream->seat->release) && !atomic_load(&stream->end.word) &&
 	       atomic_load(&stream->end.fin) == SHUNT_NEVER &&
 	       atomic_load(&in->proof.state) == SHUNT_PROVEN &&
 	       !shunt_intake_is(&in->intake,
@@ -89,19 +89,19 @@ static void come_to_rest(struct shunt_stream *stream)
 	struct shunt_fork_slot *slot = stream->sharing.slot;
 	uint64_t word = atomic_load(&slot->use);
 
-	if (!is_whole(stream) || !may_be_reached(stream->seat.link) ||
-	    !introduce(stream->seat.link) || !(count_of(word) & 1) || word & TAKEN)
+	if (!is_whole(stream) || !may_be_reached(stream->seat->link) ||
+	    !introduce(stream->seat->link) || !(count_of(word) & 1) || word & TAKEN)
 		return;
 	stream->sharing.rest = count_of(word) + 1;
-	stream->seat.out.quick = false;
-	atomic_store(&stream->seat.leaving.retiring, SHUNT_RESTING);
+	stream->seat->out.quick = false;
+	atomic_store(&stream->seat->leaving.retiring, SHUNT_RESTING);
 	atomic_store(&slot->use, stream->sharing.rest << COUNT_SHIFT);
 }
 
 /* A thread that is using it does so during the fork, too. */
 void shunt_fork_rest_begin(struct shunt_stream *stream)
 {
-	uint8_t retiring = atomic_load(&stream->seat.leaving.retiring);
+	uint8_t retiring = atomic_load(&stream->seat->leaving.retiring);
 
 	if (retiring == SHUNT_RESTING)
 		return; /* since an earlier fork */
@@ -124,7 +124,7 @@ bool shunt_fork_rest_end(struct shunt_stream *stream)
 	while (!(word & TAKEN))
 		if (count_of(word) & 1 ||
 		    atomic_compare_exchange_strong(&slot->use, &word, in_use(word))) {
-			atomic_store(&stream->seat.leaving.retiring, SHUNT_STAYING);
+			atomic_store(&stream->seat->leaving.retiring, SHUNT_STAYING);
 			return true;
 		}
 	return false;
@@ -133,7 +133,7 @@ bool shunt_fork_rest_end(struct shunt_stream *stream)
 void shunt_fork_rest_revoke(struct shunt_stream *stream)
 {
 	shunt_fork_rest_none(stream->sharing.slot);
-	atomic_store(&stream->seat.leaving.retiring, SHUNT_STAYING);
+	atomic_store(&stream->seat->leaving.retiring, SHUNT_STAYING);
 }
 
 void shunt_fork_rest_none(struct shunt_fork_slot *slot)
@@ -156,14 +156,14 @@ static void lose(struct shunt_stream *stream)
 {
 	struct shunt_service *service = stream->engine->service;
 
-	atomic_store(&stream->seat.leaving.retiring, SHUNT_TAKEN);
+	atomic_store(&stream->seat->leaving.retiring, SHUNT_TAKEN);
 	if (service)
 		shunt_loop_post(&stream->engine->loop, &service->tasks.fork_owner);
 }
 
 bool shunt_fork_rest_holds(struct shunt_stream *stream)
 {
-	switch (atomic_load(&stream->seat.leaving.retiring)) {
+	switch (atomic_load(&stream->seat->leaving.retiring)) {
 	case SHUNT_RESTING:
 		if (shunt_fork_rest_end(stream))
 			return false;
@@ -179,14 +179,14 @@ bool shunt_fork_rest_holds(struct shunt_stream *stream)
 
 void shunt_fork_rest_over(struct shunt_stream *stream)
 {
-	uint8_t retiring = atomic_load(&stream->seat.leaving.retiring);
+	uint8_t retiring = atomic_load(&stream->seat->leaving.retiring);
 
 	if (retiring == SHUNT_RESTING || retiring == SHUNT_TAKEN)
 		shunt_fork_rest_revoke(stream);
 	if (retiring == SHUNT_RETIRING)
-		shunt_patience_end(stream->seat.link);
+		shunt_patience_end(stream->seat->link);
 	if (retiring == SHUNT_TAKEN || retiring == SHUNT_RETIRING)
-		atomic_store(&stream->seat.leaving.retiring, SHUNT_CANNOT_RETIRE);
+		atomic_store(&stream->seat->leaving.retiring, SHUNT_CANNOT_RETIRE);
 }
 
 /* --- a relative --- */

@@ -69,14 +69,14 @@ static bool becomes_linked(struct shunt_engine *engine, struct shunt_stream *str
 static bool attach_begin(struct shunt_engine *engine, struct shunt_stream *stream,
 			 const struct shunt_place *peer)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
-	stream->seat.peer_id = peer->stream;
-	out->ring.address = stream->seat.link->peer_arena + peer->ring_offset;
+	stream->seat->peer_id = peer->stream;
+	out->ring.address = stream->seat->link->peer_arena + peer->ring_offset;
 	out->ring.bytes = peer->ring_bytes;
 	out->ring.rkey = peer->rkey;
 	out->flip_at = SHUNT_NEVER;
-	shunt_send_buffer_begin(&stream->seat, stream->tx.offset);
+	shunt_send_buffer_begin(stream->seat, stream->tx.offset);
 	shunt_mock_begin(stream);
 	if (!becomes_linked(engine, stream))
 		return false;
@@ -91,7 +91,7 @@ static bool attach_begin(struct shunt_engine *engine, struct shunt_stream *strea
 static void count_early_fin(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_lock_take(&engine->group.lock);
-	if (atomic_load(&stream->seat.in.proof.state) == SHUNT_PROVEN)
+	if (atomic_load(&stream->seat->in.proof.state) == SHUNT_PROVEN)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_PROOF, 0);
 	shunt_lock_leave(&engine->group.lock);
 }
@@ -120,7 +120,7 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 		result = -EBUSY;
 	if (!result && accept) {
 		accept->accept.tcp = shunt_mock_wants_tcp(stream);
-		result = shunt_link_send(stream->seat.link, accept, NULL, 0);
+		result = shunt_link_send(stream->seat->link, accept, NULL, 0);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	if (!result) {
@@ -139,9 +139,9 @@ void shunt_attach_allow(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&stream->tx.lock);
 	shunt_proof_say(stream);
 	if (shunt_stream_stays(stream) &&
-	    atomic_load(&stream->seat.leaving.asked) == SHUNT_NOT_ASKED) {
-		atomic_store(&stream->seat.out.want_link, true);
-		if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_STAYING)	/* else its next use chooses */
+	    atomic_load(&stream->seat->leaving.asked) == SHUNT_NOT_ASKED) {
+		atomic_store(&stream->seat->out.want_link, true);
+		if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_STAYING)	/* else its next use chooses */
 			shunt_track_choose(engine, stream);
 	}
 	shunt_lock_leave(&stream->tx.lock);
@@ -155,13 +155,13 @@ bool shunt_attach_revert(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_assert_held(&engine->seats_lock);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	unused = !atomic_load(&stream->seat.out.announced) &&
-		 !atomic_load(&stream->seat.in.announced) &&
-		 !atomic_load(&stream->seat.out.want_link);
+	unused = !atomic_load(&stream->seat->out.announced) &&
+		 !atomic_load(&stream->seat->in.announced) &&
+		 !atomic_load(&stream->seat->out.want_link);
 	if (unused && atomic_load(&stream->state) == SHUNT_LINKED)
 		atomic_store(&stream->state, SHUNT_CANDIDATE);
 	if (unused)
-		shunt_lane_forget(stream->seat.lane, &stream->seat);
+		shunt_lane_forget(stream->seat->lane, stream->seat);
 	shunt_lock_leave(&stream->tx.lock);
 	if (unused)
 		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);

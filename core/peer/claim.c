@@ -224,7 +224,7 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 	shunt_assert_service_thread(link->engine);
 	if (!link->initiator || !shunt_link_place_is_sound(link, place) ||
 	    stream->claim.state != SHUNT_CLAIM_UNDER_WAY ||
-	    place->lane != stream->seat.lane->number || message->accept.tcp > 1) {
+	    place->lane != stream->seat->lane->number || message->accept.tcp > 1) {
 		shunt_link_distrust(link, "an acceptance out of turn");
 		return;
 	}
@@ -232,7 +232,7 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 		shunt_proof_agree(link, stream, message->accept.chance);
 	if (shunt_leave_is_due(engine) || shunt_attach(engine, stream, place, NULL)) {
 		/* Closed or no longer ours alone. The seat is kept until the peer has let go of it. */
-		stream->seat.peer_id = place->stream;
+		stream->seat->peer_id = place->stream;
 		shunt_streams_because(engine, stream, SHUNT_REASON_NOT_ATTACHED);
 		answer.type = SHUNT_MSG_REFUSE;
 		shunt_link_send(link, &answer, NULL, 0);

@@ -43,7 +43,7 @@ static int matches(struct shunt_stream *stream, void *arg)
 {
 	struct search *search = arg;
 
-	if (stream->role != SHUNT_ACCEPTOR || stream->fd < 0 || stream->seat.link ||
+	if (stream->role != SHUNT_ACCEPTOR || stream->fd < 0 || stream->seat->link ||
 	    atomic_load(&stream->state) != SHUNT_CANDIDATE)
 		return 0;
 	if (!shunt_tuple_is_known(&stream->tuple))
@@ -111,7 +111,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream,
 		return;
 	}
 	atomic_fetch_add(&engine->refused_claims, 1);
-	if (stream->seat.link)
+	if (stream->seat->link)
 		shunt_attach_revert(engine, stream);
 	shunt_claim_stays(engine, stream, reason);
 	claim_refuse(link, &stream->tuple, peer->stream, SHUNT_REFUSED_NO_ROOM);
@@ -316,7 +316,7 @@ void shunt_claim_match(struct shunt_service *service, struct shunt_stream *strea
 {
 	struct shunt_parked **p = &service->parked;
 
-	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->seat.link)
+	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->seat->link)
 		return;
 	shunt_claim_learn(service->engine, stream);
 	while (*p && !is_claimed((*p)->link, stream, &(*p)->tuple, (*p)->network))

@@ -41,7 +41,7 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 	}
 	atomic_fetch_add(&engine->claims, 1);
 	shunt_decision_step(stream, "claimed of process %u, as stream %u on lane %u",
-			    link->peer_pid, stream->seat.id, stream->seat.lane->number);
+			    link->peer_pid, stream->seat->id, stream->seat->lane->number);
 	if (shunt_link_send(link, &message, NULL, 0))
 		shunt_claim_stays(engine, stream, SHUNT_REASON_CLAIM_UNSENT);
 }

@@ -17,8 +17,8 @@ static void let_claim_go(struct shunt_link *link, struct shunt_stream *stream)
 static void let_grant_go(struct shunt_link *link, struct shunt_stream *stream)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_REFUSE,
-					 .stream = stream->seat.peer_id,
-					 .sent = shunt_lane_messages(stream->seat.lane) };
+					 .stream = stream->seat->peer_id,
+					 .sent = shunt_lane_messages(stream->seat->lane) };
 
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 	shunt_link_send(link, &message, NULL, 0);
@@ -30,9 +30,9 @@ void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane)
 	struct shunt_stream **p = &link->refused, *stream;
 
 	while ((stream = *p) != NULL) {
-		if (lane && (stream->seat.lane != lane ||
+		if (lane && (stream->seat->lane != lane ||
 			     (link->initiator &&
-			      !shunt_lane_heard(stream->seat.lane, stream->claim.named_until)))) {
+			      !shunt_lane_heard(stream->seat->lane, stream->claim.named_until)))) {
 			p = &stream->claim.next_offer;
 			continue;
 		}
@@ -50,8 +50,8 @@ static void await_settled(struct shunt_link *link, struct shunt_stream *stream)
 	shunt_streams_hold(stream);	/* it may be closed, and another's as soon as its seat is free */
 	stream->claim.next_offer = link->refused;
 	link->refused = stream;
-	if (link->initiator || shunt_lane_settled(stream->seat.lane))
-		shunt_claim_settled(link, stream->seat.lane);
+	if (link->initiator || shunt_lane_settled(stream->seat->lane))
+		shunt_claim_settled(link, stream->seat->lane);
 }
 
 /*

@@ -68,7 +68,7 @@ void shunt_claim_end(struct shunt_stream *stream)
 		return;
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 	shunt_slow_stream(stream, SHUNT_STEP_CLAIM, stream->claim.begun,
-			  stream->seat.link ? stream->seat.link->peer_pid : 0);
+			  stream->seat->link ? stream->seat->link->peer_pid : 0);
 	shunt_streams_unhold(stream);
 }
 

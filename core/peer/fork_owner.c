@@ -13,7 +13,7 @@
 static bool waits_for_proof(struct shunt_stream *stream)
 {
 	return shunt_stream_stays(stream) && atomic_load(&stream->state) == SHUNT_LINKED &&
-	       !shunt_intake_final(&stream->seat.in.intake);
+	       !shunt_intake_final(&stream->seat->in.intake);
 }
 
 static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -21,7 +21,7 @@ static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)
 	uint8_t retiring;
 
 	shunt_retire_begin(engine, stream, SHUNT_REASON_FORK);
-	retiring = atomic_load(&stream->seat.leaving.retiring);
+	retiring = atomic_load(&stream->seat->leaving.retiring);
 	if (retiring != SHUNT_RETIRING && retiring != SHUNT_TAKEN && !waits_for_proof(stream))
 		shunt_retire_tell_relative(engine, stream);
 }
@@ -41,7 +41,7 @@ static int is_waiting(struct shunt_stream *stream, void *arg)
 	struct search *search = arg;
 
 	if (atomic_load(&stream->handing.fd) < 0 || !shunt_stream_stays(stream) ||
-	    atomic_load(&stream->seat.in.proof.state) == SHUNT_EXPECTED)
+	    atomic_load(&stream->seat->in.proof.state) == SHUNT_EXPECTED)
 		return 0;
 	search->found = stream;
 	stream->holds++;
@@ -68,7 +68,7 @@ static void hand_over_proven(struct shunt_engine *engine)
 static bool is_lost(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
-	return atomic_load(&stream->seat.leaving.retiring) == SHUNT_TAKEN;
+	return atomic_load(&stream->seat->leaving.retiring) == SHUNT_TAKEN;
 }
 
 /* Streams that relatives have taken while this process was stopped: the program wants them, and the peer is to confirm. */

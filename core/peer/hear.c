@@ -57,7 +57,7 @@ static void on_confirm(struct shunt_link *link, struct shunt_stream *stream, uin
 
 static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
 {
-	if (!stream->seat.peer_id && !answers_claim(message)) {
+	if (!stream->seat->peer_id && !answers_claim(message)) {
 		shunt_link_distrust(link, "it speaks of a connection before it has accepted it");
 		return;
 	}

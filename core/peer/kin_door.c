@@ -33,7 +33,7 @@ static enum shunt_told hear(const struct shunt_service *service, struct shunt_li
 
 	if (!stream)
 		return told;
-	if (stream->seat.peer_id)
+	if (stream->seat->peer_id)
 		told = shunt_retire_yield(service->engine, stream, &take->stand, false);
 	shunt_streams_unhold(stream);
 	return told;

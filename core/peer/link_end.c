@@ -36,19 +36,19 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 	uint8_t state;
 
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
-	    (!shunt_intake_final(&stream->seat.in.intake) ||
-	     shunt_heading_halted(&stream->seat.out.heading)))
+	    (!shunt_intake_final(&stream->seat->in.intake) ||
+	     shunt_heading_halted(&stream->seat->out.heading)))
 		shunt_loss_detach(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	shunt_loss_closed(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
-	if (!shunt_zero_copy_fetched(&stream->seat))
+	if (!shunt_zero_copy_fetched(stream->seat))
 		shunt_pinned_tell(stream);
 	shunt_retire_tell_relative(engine, stream);
 	state = atomic_load(&stream->state);
-	if ((state == SHUNT_CLOSED || state == SHUNT_PLAIN) && !atomic_load(&stream->seat.out.pin))
+	if ((state == SHUNT_CLOSED || state == SHUNT_PLAIN) && !atomic_load(&stream->seat->out.pin))
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
 }
 

@@ -31,27 +31,27 @@ void shunt_mock_begin(struct shunt_stream *stream)
 
 	if (mock == SHUNT_MOCK_TCP)
 		held |= SHUNT_HELD_MOCK;
-	if (mock == SHUNT_MOCK_AUTO && stream->seat.lane->slow.held)
+	if (mock == SHUNT_MOCK_AUTO && stream->seat->lane->slow.held)
 		held |= SHUNT_HELD_SLOW;
 	if (shunt_pacing_is_asked(stream))
 		held |= SHUNT_HELD_PACED;
-	atomic_store(&stream->seat.out.held, held);
+	atomic_store(&stream->seat->out.held, held);
 }
 
 static void peer_tell(struct shunt_stream *stream, bool tcp)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_MOCK,
-					 .stream = stream->seat.peer_id,
+					 .stream = stream->seat->peer_id,
 					 .tcp = tcp };
 
 	/* Where the link is over, the next one begins with it. */
-	if (atomic_load(&stream->seat.link->state) == SHUNT_LINK_UP)
-		shunt_link_send(stream->seat.link, &message, NULL, 0);
+	if (atomic_load(&stream->seat->link->state) == SHUNT_LINK_UP)
+		shunt_link_send(stream->seat->link, &message, NULL, 0);
 }
 
 bool shunt_mock_wants_tcp(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->seat.out.held) & SHUNT_HELD_MOCK;
+	return atomic_load(&stream->seat->out.held) & SHUNT_HELD_MOCK;
 }
 
 static bool stream_hold(struct shunt_stream *stream, uint8_t bit, bool on)
@@ -192,7 +192,7 @@ static void hold_all(struct shunt_lane *lane, bool on)
 
 	shunt_streams_seated_held(lane->link, stream)
 	{
-		if (stream->seat.lane == lane &&
+		if (stream->seat->lane == lane &&
 		    (!on || atomic_load(&stream->mock) == SHUNT_MOCK_AUTO))
 			stream_hold(stream, SHUNT_HELD_SLOW, on);
 		shunt_streams_unhold(stream);

@@ -185,7 +185,7 @@ static void start_queued(struct shunt_service *service)
 		if (proof->state != SHUNT_PROOF_QUEUED)
 			continue;
 		if (atomic_load(&proof->stream->state) != SHUNT_CANDIDATE ||
-		    proof->stream->seat.link)
+		    proof->stream->seat->link)
 			proof_fail(proof, SHUNT_REFUSED_NO_ROOM);
 		else if (!proof->stream->possession && proof->link->proving < SHUNT_PROOFS_PER_LINK)
 			challenge(proof);

@@ -31,18 +31,18 @@ enum readiness { READY, BUSY, NEVER };
 static enum readiness is_quiet(struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
-	const struct shunt_seat_out *out = &stream->seat.out;
+	const struct shunt_seat_out *out = &stream->seat->out;
 	const struct shunt_rx *rx = &stream->rx;
-	const struct shunt_seat_in *in = &stream->seat.in;
+	const struct shunt_seat_in *in = &stream->seat->in;
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_intake_final(&in->intake) ||
 	    stream->fd < 0 || shunt_fork_slots_held(stream) ||
 	    stream->parting != SHUNT_PARTING_NONE || shunt_end_has(&stream->end, ENDS) ||
 	    shunt_end_error(&stream->end) || shunt_end_at(&stream->end) != SHUNT_NEVER ||
-	    atomic_load(&stream->seat.release) || !shunt_stream_stays(stream) ||
-	    atomic_load(&stream->seat.leaving.asked) != SHUNT_NOT_ASKED)
+	    atomic_load(&stream->seat->release) || !shunt_stream_stays(stream) ||
+	    atomic_load(&stream->seat->leaving.asked) != SHUNT_NOT_ASKED)
 		return NEVER;
-	if (atomic_load(&stream->seat.link->state) != SHUNT_LINK_DEAD ||
+	if (atomic_load(&stream->seat->link->state) != SHUNT_LINK_DEAD ||
 	    shunt_heading_halted(&out->heading) || shunt_heading_on_link(&out->heading) ||
 	    shunt_intake_on_link(&in->intake) || atomic_load(&in->boundary) != SHUNT_NEVER ||
 	    atomic_load(&in->second) != SHUNT_NEVER ||
@@ -109,7 +109,7 @@ static bool is_of(struct shunt_stream *stream, void *arg)
 	uint8_t state = atomic_load(&stream->state);
 
 	return stream->claim.line == search->line && stream->fd >= 0 &&
-	       stream->seat.link != search->except &&
+	       stream->seat->link != search->except &&
 	       (state == SHUNT_LINKED || state == SHUNT_CANDIDATE) &&
 	       (!search->peer || (shunt_tuple_is_known(&stream->tuple) &&
 				  shunt_tuple_reversed(&stream->tuple, search->peer)));

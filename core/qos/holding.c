@@ -42,9 +42,9 @@ static uint64_t withhold(struct shunt_link *link)
 
 	shunt_streams_seated(link, stream)
 	{
-		atomic_store(&stream->seat.in.withheld, SHUNT_WITHHELD);
-		room += TWICE * ((uint64_t)stream->seat.in.link.bytes +
-				 atomic_load(&stream->seat.in.ring.next_bytes));
+		atomic_store(&stream->seat->in.withheld, SHUNT_WITHHELD);
+		room += TWICE * ((uint64_t)stream->seat->in.link.bytes +
+				 atomic_load(&stream->seat->in.ring.next_bytes));
 	}
 	return room;
 }
@@ -117,7 +117,7 @@ static const char *arrivals_count(struct shunt_arrivals *arrivals, uint32_t byte
 /* Bytes of the link alone: those of TCP are no room. */
 static uint64_t read_of_link(const struct shunt_stream *stream)
 {
-	uint64_t head = atomic_load(&stream->rx.head), tail = atomic_load(&stream->seat.in.tail);
+	uint64_t head = atomic_load(&stream->rx.head), tail = atomic_load(&stream->seat->in.tail);
 
 	return head < tail ? head : tail;
 }
@@ -128,15 +128,15 @@ static void credit_give_back(struct shunt_stream *stream)
 	uint8_t kept;
 
 	shunt_lock_take(&rx->lock);
-	kept = atomic_exchange(&stream->seat.in.withheld, 0);
+	kept = atomic_exchange(&stream->seat->in.withheld, 0);
 	if (kept)
-		__atomic_store_n(&stream->seat.control->word[SHUNT_CONTROL_READ],
+		__atomic_store_n(&stream->seat->control->word[SHUNT_CONTROL_READ],
 				 read_of_link(stream), __ATOMIC_RELEASE);
 	shunt_lock_leave(&rx->lock);
 	if (kept & SHUNT_WITHHELD_CREDIT)
-		shunt_lane_enqueue(stream->seat.lane, &stream->seat, SHUNT_WORK_CREDIT);
+		shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_CREDIT);
 	if (kept & SHUNT_WITHHELD_RING)
-		shunt_lane_enqueue(stream->seat.lane, &stream->seat, SHUNT_WORK_RING);
+		shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_RING);
 }
 
 static void credit_release(struct shunt_link *link)

@@ -220,7 +220,7 @@ int shunt_stream_get_pacing(struct shunt_stream *stream, int fd, void *value, so
 /* The link that carries the stream, or carried it until it was retired. */
 static struct shunt_link *link_of(const struct shunt_service *service, struct shunt_stream *stream)
 {
-	struct shunt_link *seat = atomic_load(&stream->seat.link), *link = service->links;
+	struct shunt_link *seat = atomic_load(&stream->seat->link), *link = service->links;
 	uint32_t number = seat ? seat->channel.number : stream->pacing->channel;
 
 	while (link && (seat ? link != seat : link->channel.number != number))
@@ -284,11 +284,11 @@ static struct shunt_paced *paced_of(struct shunt_service *service, struct shunt_
 /* Something keeps a stream that has a link on TCP: see shunt_track_choose(). */
 static bool is_kept(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->seat.out.held) ||
-	       atomic_load(&stream->seat.leaving.asked) != SHUNT_NOT_ASKED ||
+	return atomic_load(&stream->seat->out.held) ||
+	       atomic_load(&stream->seat->leaving.asked) != SHUNT_NOT_ASKED ||
 	       !shunt_stream_stays(stream) ||
-	       atomic_load(&stream->seat.in.proof.state) == SHUNT_DISPROVEN ||
-	       atomic_load(&stream->seat.out.show) == SHUNT_WITHDRAWN || !is_up(stream->seat.link);
+	       atomic_load(&stream->seat->in.proof.state) == SHUNT_DISPROVEN ||
+	       atomic_load(&stream->seat->out.show) == SHUNT_WITHDRAWN || !is_up(stream->seat->link);
 }
 
 /* Its next bytes go by TCP. One that is about to go to the link is not counted. */
@@ -297,10 +297,10 @@ static bool is_on_tcp(struct shunt_stream *stream)
 	uint8_t state = atomic_load(&stream->state);
 
 	if (state == SHUNT_CANDIDATE)
-		return !atomic_load(&stream->seat.link);
+		return !atomic_load(&stream->seat->link);
 	if (state != SHUNT_LINKED)
 		return state == SHUNT_PLAIN;
-	return !shunt_heading_on_link(&stream->seat.out.heading) && is_kept(stream);
+	return !shunt_heading_on_link(&stream->seat->out.heading) && is_kept(stream);
 }
 
 /* --- what it uses --- */

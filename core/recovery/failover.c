@@ -61,8 +61,8 @@ static void await_flush(struct shunt_engine *engine, struct shunt_link *link)
 /* The reader takes what has been delivered, then TCP; the sender waits. Both locks held. */
 static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_out *out = &stream->seat->out;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	shunt_lock_take(&engine->group.lock);
 	shunt_intake_turn(&in->intake, SHUNT_INTAKE_DIES);
@@ -74,7 +74,7 @@ static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&out->want_link, false);
 	out->quick = false;
 	out->flip_at = SHUNT_NEVER;
-	atomic_store(&stream->seat.work, 0);
+	atomic_store(&stream->seat->work, 0);
 }
 
 /*
@@ -83,7 +83,7 @@ static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
  */
 static uint64_t sent_by_link(const struct shunt_stream *stream)
 {
-	const struct shunt_seat_out *out = &stream->seat.out;
+	const struct shunt_seat_out *out = &stream->seat->out;
 	bool given = shunt_heading_on_link(&out->heading) || shunt_heading_unpassed(&out->heading);
 	uint64_t posted = atomic_load(&out->posted), end;
 
@@ -91,7 +91,7 @@ static uint64_t sent_by_link(const struct shunt_stream *stream)
 		return 0;
 	end = shunt_heading_on_link(&out->heading) ? atomic_load(&out->staged) :
 						     atomic_load(&out->handback_at);
-	return stream->seat.link->silent && posted < end ? posted : end;
+	return stream->seat->link->silent && posted < end ? posted : end;
 }
 
 static void tell(struct shunt_link *link, struct shunt_stream *stream)
@@ -105,20 +105,20 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	shunt_lock_take(&stream->tx.lock);
 	state = atomic_load(&stream->state);
 	shunt_proof_withdraw(stream);	/* it is heard before what follows */
-	offset = atomic_load(&stream->seat.in.tail);
+	offset = atomic_load(&stream->seat->in.tail);
 	if (state == SHUNT_LINKED || state == SHUNT_CLOSED)
 		shunt_loss_tell(stream);
 	if (state == SHUNT_LINKED)
 		halt(engine, stream);
 	if (state == SHUNT_LINKED || state == SHUNT_CLOSED)
-		shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_FAILS);
+		shunt_heading_turn(&stream->seat->out.heading, SHUNT_HEADING_FAILS);
 	if (state == SHUNT_LINKED && shunt_streams_owes(stream))	/* for so long the device has tried already */
 		shunt_user_timeout_note(stream, engine->config.dead_ms * 1000000);
 	if (state == SHUNT_CLOSED)
 		shunt_streams_let_go(stream);
-	message.stream = stream->seat.peer_id;
+	message.stream = stream->seat->peer_id;
 	message.resume.offset = offset;
-	message.resume.announced = atomic_load(&stream->seat.in.announced);
+	message.resume.announced = atomic_load(&stream->seat->in.announced);
 	message.resume.sent = sent_by_link(stream);
 	message.resume.alone = link->silent;
 	shunt_lock_leave(&stream->tx.lock);
@@ -126,8 +126,8 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	/* A pinned buffer is what is kept of it: its call goes on when the peer has said what it lacks. */
-	if (!shunt_heading_halted(&stream->seat.out.heading) &&
-	    !shunt_zero_copy_fetched(&stream->seat))
+	if (!shunt_heading_halted(&stream->seat->out.heading) &&
+	    !shunt_zero_copy_fetched(stream->seat))
 		shunt_pinned_tell(stream);
 	if (state != SHUNT_CANDIDATE)
 		shunt_link_send(link, &message, NULL, 0);
@@ -186,7 +186,7 @@ int shunt_failover_all(struct shunt_engine *engine)
  */
 static bool wants_again(struct shunt_stream *stream, uint64_t *offset, uint64_t unseen)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	if (shunt_stream_is_given(stream))
 		return false;	/* it has been TCP's since then */
@@ -202,7 +202,7 @@ static bool wants_again(struct shunt_stream *stream, uint64_t *offset, uint64_t 
 static bool comes_late(const struct shunt_stream *stream, uint64_t from)
 {
 	const struct shunt_tx *tx = &stream->tx;
-	const struct shunt_seat_out *out = &stream->seat.out;
+	const struct shunt_seat_out *out = &stream->seat->out;
 
 	return !shunt_heading_on_link(&out->heading) && shunt_heading_unpassed(&out->heading) &&
 	       from < atomic_load(&out->handback_at) && tx->offset > atomic_load(&out->handback_at);
@@ -215,14 +215,14 @@ static bool comes_late(const struct shunt_stream *stream, uint64_t from)
 static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool again,
 		  uint64_t from)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	int result = 0;
 
 	if (again) {
-		shunt_lock_take(&stream->seat.lane->lock);
+		shunt_lock_take(&stream->seat->lane->lock);
 		result = comes_late(stream, from) ? -ENODATA :
 			 shunt_again_take_back(engine, stream, from, NULL);
-		shunt_lock_leave(&stream->seat.lane->lock);
+		shunt_lock_leave(&stream->seat->lane->lock);
 	}
 	shunt_heading_turn(&out->heading, SHUNT_HEADING_SETTLES);
 	atomic_store(&out->stuck_since, 0);
@@ -234,7 +234,7 @@ static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool
 static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_fork_rest_over(stream);
-	if (!shunt_zero_copy_fetched(&stream->seat))
+	if (!shunt_zero_copy_fetched(stream->seat))
 		shunt_pinned_tell(stream);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
@@ -245,7 +245,7 @@ static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 /* The peer has not kept what the link has not brought, or does not send it again. */
 static bool gone(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent, bool alone)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	return (alone || !link->peer_retains) && atomic_load(&in->proof.state) == SHUNT_PROVEN &&
 	       atomic_load(&stream->state) == SHUNT_LINKED &&
@@ -257,7 +257,7 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t offset = message->resume.offset, announced = message->resume.announced;
 	bool sound, again;
 	int result = 0;
@@ -269,8 +269,8 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 		again = wants_again(stream, &offset, out->announced - announced);
 		result = resume(engine, stream, again, offset);
 	}
-	if (sound && !shunt_intake_copied(&stream->seat.in.intake) &&
-	    atomic_load(&stream->seat.in.proof.state) == SHUNT_PROVEN)
+	if (sound && !shunt_intake_copied(&stream->seat->in.intake) &&
+	    atomic_load(&stream->seat->in.proof.state) == SHUNT_PROVEN)
 		stream->end.owed =
 			message->resume
 				.sent; /* may not come, if the peer is killed while it sends it again */
@@ -295,7 +295,7 @@ static void on_resumed(struct shunt_link *link)
 	link->resumed = true;
 	shunt_streams_seated(link, stream)
 	{
-		if (!shunt_heading_halted(&stream->seat.out.heading))
+		if (!shunt_heading_halted(&stream->seat->out.heading))
 			continue;
 		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);
@@ -313,8 +313,8 @@ static void on_resumed(struct shunt_link *link)
 /* As if RESUME had come from a peer that has taken all completions. Both locks held. 0 or -errno. */
 static int resume_alone(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	uint64_t offset = atomic_load(&stream->seat.out.posted), accepted;
-	const struct shunt_seat_in *in = &stream->seat.in;
+	uint64_t offset = atomic_load(&stream->seat->out.posted), accepted;
+	const struct shunt_seat_in *in = &stream->seat->in;
 	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
 	uint8_t proof = atomic_load(&in->proof.state);
 	int result = 0;
@@ -322,7 +322,7 @@ static int resume_alone(struct shunt_engine *engine, struct shunt_stream *stream
 	if (linked && proof == SHUNT_PROVEN && !shunt_intake_copied(&in->intake) &&
 	    shunt_credit_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
 		stream->end.owed = accepted;	/* which the peer sends again, unless it is killed before */
-	if (shunt_heading_halted(&stream->seat.out.heading)) {
+	if (shunt_heading_halted(&stream->seat->out.heading)) {
 		bool again = wants_again(stream, &offset, 0);
 
 		result = resume(engine, stream, again, offset);

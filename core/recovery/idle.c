@@ -21,12 +21,12 @@ static uint64_t look(struct shunt_idle *idle, uint64_t moved, uint64_t now)
 
 uint64_t shunt_idle_stream(struct shunt_stream *stream, uint64_t now)
 {
-	const struct shunt_seat_out *out = &stream->seat.out;
+	const struct shunt_seat_out *out = &stream->seat->out;
 	const struct shunt_rx *rx = &stream->rx;
 
-	return look(&stream->seat.idle,
+	return look(&stream->seat->idle,
 		    atomic_load(&out->staged) + atomic_load(&out->posted) +
-			    atomic_load(&stream->seat.in.tail) + atomic_load(&rx->head),
+			    atomic_load(&stream->seat->in.tail) + atomic_load(&rx->head),
 		    now);
 }
 

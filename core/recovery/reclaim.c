@@ -17,9 +17,9 @@
 /* A ring that is worth looking at: more may come in it, and it may become smaller. rx.lock held. */
 static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, struct shunt_stream *stream)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
-	return atomic_load(&stream->state) == SHUNT_LINKED && stream->seat.link == link &&
+	return atomic_load(&stream->state) == SHUNT_LINKED && stream->seat->link == link &&
 	       in->ring.bytes > engine->config.ring_min && !shunt_intake_final(&in->intake) &&
 	       !shunt_intake_copied(&in->intake) && !shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 	       shunt_end_at(&stream->end) == SHUNT_NEVER && !shunt_stream_is_released(stream);
@@ -29,7 +29,7 @@ static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, str
 static bool is_quiet(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t now)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t tail = atomic_load(&in->tail);
 
 	if (tail != in->ring.quiet_tail || tail != atomic_load(&rx->head) ||
@@ -49,7 +49,7 @@ static bool look_at_ring(struct shunt_engine *engine, struct shunt_link *link, s
 {
 	bool again;
 
-	if (!atomic_load_explicit(&stream->seat.in.ring.grown, memory_order_relaxed))
+	if (!atomic_load_explicit(&stream->seat->in.ring.grown, memory_order_relaxed))
 		return false;
 	if (!shunt_lock_try(&stream->rx.lock))
 		return true;	/* somebody reads */
@@ -64,7 +64,7 @@ static bool look_at_ring(struct shunt_engine *engine, struct shunt_link *link, s
 /* A smaller ring of the peer that could not be used when it was offered. The same. */
 static bool look_at_offer(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t offer = atomic_load_explicit(&out->ring.offer, memory_order_relaxed);
 	bool again = true;
 
@@ -80,14 +80,14 @@ static bool look_at_offer(struct shunt_stream *stream)
 /* A stage that was widened for what the peer did not read (overflow.c). The same. */
 static bool look_at_stage(struct shunt_link *link, struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	bool again;
 
 	if (out->stage.size <= SHUNT_SEND_BUFFER_BYTES)
 		return false;
 	if (!shunt_lock_try(&stream->tx.lock))
 		return true;	/* somebody sends */
-	again = stream->seat.link == link && shunt_send_buffer_narrow(&stream->seat);
+	again = stream->seat->link == link && shunt_send_buffer_narrow(stream->seat);
 	shunt_lock_leave(&stream->tx.lock);
 	return again;
 }

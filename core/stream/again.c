@@ -17,7 +17,7 @@ const char shunt_again_wrong[] = "bytes asked for again that cannot be missing";
 
 void shunt_again_free(struct shunt_stream *stream)
 {
-	if (stream->tx.backlog.bytes != stream->seat.out.nonce)	/* between hosts, before there is a link to be sent again from */
+	if (stream->tx.backlog.bytes != stream->seat->out.nonce)	/* between hosts, before there is a link to be sent again from */
 		free(stream->tx.backlog.bytes);
 	stream->tx.backlog.bytes = NULL;
 }
@@ -41,15 +41,15 @@ uint8_t *shunt_again_add(struct shunt_tx *tx, size_t bytes)
 /* The stream's bytes [from, to) from our own memory. False: it has not kept all of them. */
 static bool copy_kept(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
-	const struct shunt_zero_copy *pin = stream->seat.out.pin;
+	const struct shunt_zero_copy *pin = stream->seat->out.pin;
 
 	shunt_assert_held(&stream->tx.lock);
 	while (from < to) {
-		size_t part = shunt_zero_copy_copy(&stream->seat, out, from, to);
+		size_t part = shunt_zero_copy_copy(stream->seat, out, from, to);
 
 		if (!part) {
 			part = (pin && from < pin->from && pin->from < to ? pin->from : to) - from;
-			if (!shunt_send_buffer_copy(&stream->seat, out, from, from + part))
+			if (!shunt_send_buffer_copy(stream->seat, out, from, from + part))
 				return false;
 		}
 		out += part;
@@ -61,13 +61,13 @@ static bool copy_kept(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 /* The posted bytes [from, to): from our own memory, or as they lie in the peer's ring. */
 static bool copy_posted(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
-	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_lane *lane = stream->seat->lane;
 
 	if (from == to)
 		return true;
 	if (lane->retains && copy_kept(stream, out, from, to))
 		return true;
-	return !atomic_load(&lane->failed) && shunt_remote_read_ring(&stream->seat, out, from, to);
+	return !atomic_load(&lane->failed) && shunt_remote_read_ring(stream->seat, out, from, to);
 }
 
 /*
@@ -98,7 +98,7 @@ static bool settle(struct shunt_engine *engine, struct shunt_lane *lane)
  */
 static int measure(const struct shunt_stream *stream, uint64_t from, size_t *bytes)
 {
-	const struct shunt_seat_out *out = &stream->seat.out;
+	const struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t posted = atomic_load(&out->posted), ring_from = atomic_load(&out->ring.from);
 	uint64_t present = from > ring_from ? from : ring_from;	/* first in the present ring */
 
@@ -117,18 +117,18 @@ static int measure(const struct shunt_stream *stream, uint64_t from, size_t *byt
 /* Copies them to `room`. */
 static bool copy(struct shunt_stream *stream, uint8_t *room, uint64_t from)
 {
-	uint64_t posted = atomic_load(&stream->seat.out.posted);
+	uint64_t posted = atomic_load(&stream->seat->out.posted);
 
 	return copy_posted(stream, room, from, posted) &&
 	       copy_kept(stream, room + (posted - from), posted,
-			 atomic_load(&stream->seat.out.staged));
+			 atomic_load(&stream->seat->out.staged));
 }
 
 int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from,
 			  const struct shunt_message *answer)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint8_t *room = NULL;
 	size_t bytes;
 	int result = measure(stream, from, &bytes);
@@ -138,7 +138,7 @@ int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stre
 	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && !shunt_seat_fin_is_due(out) &&
 	    bytes)
 		return -ENODATA;
-	if (from < atomic_load(&out->posted) && !settle(engine, stream->seat.lane))
+	if (from < atomic_load(&out->posted) && !settle(engine, stream->seat->lane))
 		return -ENODATA;
 	if (bytes) {
 		room = shunt_again_add(tx, bytes);
@@ -148,14 +148,14 @@ int shunt_again_take_back(struct shunt_engine *engine, struct shunt_stream *stre
 			result = -ENODATA;
 	}
 	if (!result && answer)
-		result = shunt_link_send_now(stream->seat.link, answer);
+		result = shunt_link_send_now(stream->seat->link, answer);
 	if (result) {
 		tx->backlog.size -= room ? bytes : 0;
 		return result;
 	}
 	atomic_store(&out->posted, atomic_load(&out->staged));
 	/* A HANDBACK without the bytes before it, heard before our answer, would be out of turn. */
-	atomic_fetch_and(&stream->seat.work,
+	atomic_fetch_and(&stream->seat->work,
 			 ~(uint32_t)(SHUNT_WORK_DATA | SHUNT_WORK_UPGRADE | SHUNT_WORK_HANDBACK));
 	shunt_heading_turn(&out->heading, SHUNT_HEADING_LEAVES);
 	return 0;

@@ -58,8 +58,8 @@ int shunt_stream_tracks(struct shunt_stream *stream)
 {
 	if (!shunt_stream_is_linked(stream))
 		return 0;
-	return (shunt_heading_on_link(&stream->seat.out.heading) ? SHUNT_SENDS : 0) |
-	       (shunt_intake_on_link(&stream->seat.in.intake) ? SHUNT_RECEIVES : 0);
+	return (shunt_heading_on_link(&stream->seat->out.heading) ? SHUNT_SENDS : 0) |
+	       (shunt_intake_on_link(&stream->seat->in.intake) ? SHUNT_RECEIVES : 0);
 }
 
 int shunt_stream_traffic(struct shunt_engine *engine, struct shunt_stream *stream,

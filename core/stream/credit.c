@@ -6,16 +6,16 @@
 
 void shunt_credit_go_on(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (__builtin_expect(shunt_seat_rest(&stream->seat.out), 0)) {
-		atomic_store(&stream->seat.out.stuck_since, 0);
-		shunt_roster_kick(engine, stream->seat.lane);
+	if (__builtin_expect(shunt_seat_rest(&stream->seat->out), 0)) {
+		atomic_store(&stream->seat->out.stuck_since, 0);
+		shunt_roster_kick(engine, stream->seat->lane);
 	}
 }
 
 const char *shunt_credit_heard(struct shunt_engine *engine, struct shunt_stream *stream,
 			       uint64_t upto)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	if (upto > atomic_load_explicit(&out->exposed, memory_order_acquire))
 		return "credit for bytes that were not sent";
@@ -30,9 +30,9 @@ const char *shunt_credit_heard(struct shunt_engine *engine, struct shunt_stream 
 
 bool shunt_credit_word(struct shunt_stream *stream, uint32_t word, uint64_t *value)
 {
-	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_lane *lane = stream->seat->lane;
 	const struct shunt_device_kind *kind = lane->link->device->kind;
-	uint64_t at = word * sizeof(*value) + stream->seat.peer_id * sizeof(struct shunt_control);
+	uint64_t at = word * sizeof(*value) + stream->seat->peer_id * sizeof(struct shunt_control);
 	const uint64_t *seen = NULL;
 
 	if (kind->peek)
@@ -53,5 +53,5 @@ void shunt_credit_look(struct shunt_engine *engine, struct shunt_stream *stream)
 	wrong = shunt_credit_heard(engine, stream, read);
 	shunt_lock_leave(&engine->group.lock);
 	if (wrong)
-		shunt_link_distrust(stream->seat.link, wrong);
+		shunt_link_distrust(stream->seat->link, wrong);
 }

@@ -46,14 +46,14 @@ void shunt_decision_say(enum shunt_log_level level, struct shunt_stream *stream,
 
 void shunt_decision_linked(struct shunt_stream *stream)
 {
-	const struct shunt_link *link = stream->seat.link;
+	const struct shunt_link *link = stream->seat->link;
 
 	if (!link)
 		return;
 	shunt_decision_say(SHUNT_LOG_INFO, stream, "on a link to process %u (%s)",
 			   link->peer_pid, link->device->context->device->name);
 	shunt_decision_say(SHUNT_LOG_DEBUG, stream, "heading %p, intake %p, claim %p, end %p",
-			   (void *)&stream->seat.out.heading, (void *)&stream->seat.in.intake,
+			   (void *)&stream->seat->out.heading, (void *)&stream->seat->in.intake,
 			   (void *)&stream->claim.state, (void *)&stream->end);
 }
 

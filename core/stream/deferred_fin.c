@@ -17,8 +17,8 @@ static void look_later(struct shunt_engine *engine)
 
 static void leave(struct shunt_stream *stream)
 {
-	shunt_own_fds_close(stream->engine, stream->seat.out.fin_later.fd);
-	atomic_store(&stream->seat.out.fin_later.fd, SHUNT_FIN_NOT_DUE);
+	shunt_own_fds_close(stream->engine, stream->seat->out.fin_later.fd);
+	atomic_store(&stream->seat->out.fin_later.fd, SHUNT_FIN_NOT_DUE);
 }
 
 /* lane.lock held, or nobody posts any more, or there is no descriptor that a poster could end. */
@@ -32,11 +32,11 @@ static void end(struct shunt_stream *stream, int fd)
 
 bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	bool due = shunt_seat_fin_is_due(out);
 	int copy;
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || !stream->seat.lane->retains)
+	if (atomic_load(&stream->state) != SHUNT_LINKED || !stream->seat->lane->retains)
 		return false;
 	if (atomic_load(&out->fin_later.fd) >= 0)
 		return true;
@@ -62,7 +62,7 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 void shunt_deferred_fin_again(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	int copy;
 
 	shunt_lock_take(&tx->lock);
@@ -72,7 +72,7 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 			look_later(stream->engine);
 		} else {
 			atomic_store(&out->fin_later.fd, copy);
-			shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE);
+			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
 		}
 	}
 	shunt_lock_leave(&tx->lock);
@@ -81,12 +81,12 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 bool shunt_deferred_fin_look(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	if (__builtin_expect(!shunt_seat_fin_is_due(out), 1))
 		return false;
 	if (out->fin_later.fd < 0 || tx->backlog.bytes || !out->fin_later.wr ||
-	    atomic_load(&stream->seat.lane->retired) < out->fin_later.wr)
+	    atomic_load(&stream->seat->lane->retired) < out->fin_later.wr)
 		return true;
 	end(stream, out->fin_later.fd);
 	return false;
@@ -95,7 +95,7 @@ bool shunt_deferred_fin_look(struct shunt_stream *stream)
 void shunt_deferred_fin_resume(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	int fd;
 
 	shunt_assert_held(&stream->tx.lock);

@@ -24,14 +24,14 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream);
 /* The kernel's socket, which the program may have closed; less than 0: it is gone. tx.lock held. */
 static inline int shunt_deferred_fin_fd(const struct shunt_stream *stream)
 {
-	return stream->fd >= 0 ? stream->fd : stream->seat.out.fin_later.fd;
+	return stream->fd >= 0 ? stream->fd : stream->seat->out.fin_later.fd;
 }
 
 /* TCP's backlog has been written, for which the end had to wait, too. tx.lock held. */
 static inline void shunt_deferred_fin_written(struct shunt_stream *stream)
 {
-	if (shunt_seat_fin_is_due(&stream->seat.out))
-		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE);
+	if (shunt_seat_fin_is_due(&stream->seat->out))
+		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
 }
 
 #endif

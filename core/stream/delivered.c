@@ -33,7 +33,7 @@ static void roomy(struct shunt_seat *seat)
 /* A thread hands the stream back, and waits until the lane owes nothing for it. True: it still does. */
 static bool is_retiring(struct shunt_stream *stream, uint32_t work)
 {
-	if (atomic_load(&stream->seat.leaving.retiring) != SHUNT_RETIRED ||
+	if (atomic_load(&stream->seat->leaving.retiring) != SHUNT_RETIRED ||
 	    atomic_load(&stream->state) != SHUNT_LINKED)
 		return false;
 	if (work || !shunt_ready_flushed(stream))

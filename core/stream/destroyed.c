@@ -13,9 +13,9 @@
 static bool is_unsaid(const struct shunt_stream *stream)
 {
 	return atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
-	       atomic_load(&stream->seat.link->state) == SHUNT_LINK_UP &&
-	       !atomic_load(&stream->seat.lane->failed) &&
-	       !shunt_intake_final(&stream->seat.in.intake) && !shunt_stream_is_released(stream) &&
+	       atomic_load(&stream->seat->link->state) == SHUNT_LINK_UP &&
+	       !atomic_load(&stream->seat->lane->failed) &&
+	       !shunt_intake_final(&stream->seat->in.intake) && !shunt_stream_is_released(stream) &&
 	       atomic_load(&stream->end.fin) == SHUNT_NEVER &&
 	       !shunt_end_has(&stream->end, SHUNT_END_RESET | SHUNT_END_TOLD);
 }

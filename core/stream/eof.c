@@ -9,7 +9,7 @@
 static bool is_cut(struct shunt_stream *stream)
 {
 	const struct shunt_rx *rx = &stream->rx;
-	const struct shunt_seat_in *in = &stream->seat.in;
+	const struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t head = atomic_load(&rx->head), fin = shunt_end_at(&stream->end);
 	uint64_t from = shunt_intake_on_link(&in->intake) ? head : atomic_load(&in->boundary),
 		 tail = atomic_load(&in->tail);
@@ -46,7 +46,7 @@ static void hear_no_more(struct shunt_stream *stream)
 {
 	struct shunt_group *group = &stream->engine->group;
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || shunt_intake_copied(&in->intake))
 		return;
@@ -62,7 +62,7 @@ ssize_t shunt_eof_reached(struct shunt_stream *stream)
 {
 	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
 	enum shunt_end_due due = shunt_end_due(&stream->end, head,
-					       shunt_intake_on_link(&stream->seat.in.intake));
+					       shunt_intake_on_link(&stream->seat->in.intake));
 	socklen_t length = sizeof(int);
 	int error;
 
@@ -99,18 +99,18 @@ ssize_t shunt_eof_in_doubt(struct shunt_stream *stream, int fd)
 bool shunt_eof_counts(struct shunt_stream *stream)
 {
 	if ((shunt_end_at(&stream->end) != SHUNT_NEVER ||
-	     atomic_load(&stream->seat.in.boundary) != SHUNT_NEVER ||
+	     atomic_load(&stream->seat->in.boundary) != SHUNT_NEVER ||
 	     shunt_end_has(&stream->end, SHUNT_END_TOLD)) &&
 	    shunt_stream_tcp_closed(stream))
 		return true;
-	if (atomic_load(&stream->seat.in.proof.state) != SHUNT_PROVEN)
+	if (atomic_load(&stream->seat->in.proof.state) != SHUNT_PROVEN)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
-	if (!shunt_heading_halted(&stream->seat.out.heading) &&
-	    (shunt_intake_final(&stream->seat.in.intake) ||
+	if (!shunt_heading_halted(&stream->seat->out.heading) &&
+	    (shunt_intake_final(&stream->seat->in.intake) ||
 	     (!shunt_stream_is_agreed(stream) && !stream->engine->config.soft_model[0])))
 		return true;
 	return atomic_load(&stream->state) != SHUNT_LINKED || shunt_stream_is_released(stream) ||
-	       shunt_intake_copied(&stream->seat.in.intake);
+	       shunt_intake_copied(&stream->seat->in.intake);
 }
 
 /* The program reads the end at `head`: the next call must not wait for FIN, which may still be on its way. */
@@ -129,7 +129,7 @@ ssize_t shunt_eof_of_tcp(struct shunt_stream *stream, int fd)
 {
 	const struct shunt_rx *rx = &stream->rx;
 	uint64_t head = atomic_load(&rx->head), fin = shunt_end_at(&stream->end),
-		 boundary = atomic_load(&stream->seat.in.boundary);
+		 boundary = atomic_load(&stream->seat->in.boundary);
 	bool missing = (fin != SHUNT_NEVER && fin > head) || (boundary != SHUNT_NEVER && boundary > head);
 
 	if (missing)

@@ -24,13 +24,13 @@ struct look {
 static uint64_t time_of(struct shunt_stream *stream, uint32_t patience)
 {
 	return patience * MS +
-	       (atomic_load(&stream->seat.out.stuck_asked) ? patience * MS / 8 + ANSWER : 0);
+	       (atomic_load(&stream->seat->out.stuck_asked) ? patience * MS / 8 + ANSWER : 0);
 }
 
 /* Those whose time is over, or not known yet. */
 static bool is_due(struct shunt_stream *stream, void *arg)
 {
-	uint64_t since = atomic_load(&stream->seat.out.stuck_since), until;
+	uint64_t since = atomic_load(&stream->seat->out.stuck_since), until;
 	uint32_t patience = atomic_load(&stream->options.user_timeout_ms);
 	struct look *look = arg;
 
@@ -46,7 +46,7 @@ static bool is_due(struct shunt_stream *stream, void *arg)
 /* tx.lock held. */
 static bool is_stuck(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	return atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
 	       !shunt_end_has(&stream->end, SHUNT_END_BROKEN) &&
@@ -73,24 +73,24 @@ static uint32_t patience_of(struct shunt_engine *engine, struct shunt_stream *st
 void shunt_expire_end(struct shunt_engine *engine, struct shunt_stream *stream, int error)
 {
 	shunt_loss_end(engine, stream, error);
-	shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_EXPIRES);
-	if (atomic_load(&stream->seat.link->state) == SHUNT_LINK_UP)
-		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RESET);
+	shunt_heading_turn(&stream->seat->out.heading, SHUNT_HEADING_EXPIRES);
+	if (atomic_load(&stream->seat->link->state) == SHUNT_LINK_UP)
+		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
 }
 
 void shunt_expire_tell(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_group_tell(engine, stream,
 			 EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_TRACK);
-	if (!shunt_zero_copy_fetched(&stream->seat))
+	if (!shunt_zero_copy_fetched(stream->seat))
 		shunt_pinned_tell(stream);
 }
 
 /* Something is to be done. True: it is over. Both locks held. */
 static bool is_over(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->seat.peer_id };
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->seat->peer_id };
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint32_t patience = patience_of(engine, stream);
 
 	if (!patience ||
@@ -98,7 +98,7 @@ static bool is_over(struct shunt_engine *engine, struct shunt_stream *stream)
 		return false;
 	if (shunt_heading_halted(&out->heading) || atomic_exchange(&out->stuck_asked, true))
 		return true;
-	shunt_link_send(stream->seat.link, &message, NULL, 0);
+	shunt_link_send(stream->seat->link, &message, NULL, 0);
 	return false;
 }
 
@@ -113,7 +113,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (over)
 		shunt_expire_end(engine, stream, ETIMEDOUT);
 	if (over || !is_stuck(stream))
-		atomic_store(&stream->seat.out.stuck_since, 0);
+		atomic_store(&stream->seat->out.stuck_since, 0);
 	shunt_lock_leave(&tx->lock);
 	if (over)
 		shunt_expire_tell(engine, stream);

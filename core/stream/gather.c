@@ -11,7 +11,7 @@ static int end_gathering(struct shunt_stream *stream, void *arg)
 {
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t since = atomic_load(&out->gather_since);
 
 	(void)arg;

@@ -64,7 +64,7 @@ static enum shunt_told owner_told(const struct shunt_question *asked, struct shu
 		return shunt_fork_slots_told(asked);
 	if (atomic_load(&stream->handing.wanted))
 		return SHUNT_TOLD_NOTHING;
-	return atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRED ||
+	return atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED ||
 			       !shunt_stream_is_linked(stream) ?
 		       SHUNT_TOLD_YES :
 		       SHUNT_TOLD_NO;
@@ -232,7 +232,7 @@ void shunt_handover_answer(struct shunt_engine *engine, struct shunt_stream *str
 
 	if (fd < 0)
 		return;
-	shunt_fork_slots_tell(stream, atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRED);
+	shunt_fork_slots_tell(stream, atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED);
 	atomic_store(&stream->handing.wanted, false);
 	shunt_porter_dismiss(engine, fd);
 	shunt_streams_unhold(stream);

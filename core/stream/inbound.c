@@ -22,8 +22,8 @@ static uint64_t ring_end(const struct shunt_stream *stream)
 {
 	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_acquire);
 
-	return (head > stream->seat.in.link.from ? head : stream->seat.in.link.from) +
-	       stream->seat.in.link.bytes;
+	return (head > stream->seat->in.link.from ? head : stream->seat->in.link.from) +
+	       stream->seat->in.link.bytes;
 }
 
 /* The program has shut down both directions: data is answered by a reset (TCPABORTONDATA). */
@@ -33,8 +33,8 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 	    atomic_load(&stream->state) != SHUNT_LINKED ||
 	    shunt_end_learn(&stream->end, SHUNT_LEARN_REFUSAL, 0) & SHUNT_END_REFUSED)
 		return;
-	shunt_lane_enqueue(stream->seat.lane, &stream->seat, SHUNT_WORK_RESET);
-	shunt_roster_kick(engine, stream->seat.lane);
+	shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
+	shunt_roster_kick(engine, stream->seat->lane);
 }
 
 /* The first lines of what has come, before the program reads it: the other core has them (SHUNT_PREFETCH). */
@@ -49,7 +49,7 @@ static inline void fetch_ahead(const struct shunt_engine *engine, const struct s
 
 static const char *on_data(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t bytes)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t tail = atomic_load_explicit(&in->tail, memory_order_relaxed) + bytes;
 
 	if (__builtin_expect(!shunt_intake_open(&in->intake), 0))
@@ -61,9 +61,9 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 	if (__builtin_expect(tail > in->link.end, 0))
 		return "more data than the ring holds";
 	fetch_ahead(engine, in, tail - bytes, bytes);
-	if (__builtin_expect(stream->seat.lane->followed != NULL, 0) &&
-	    shunt_traced_expects(stream->seat.lane->followed))
-		shunt_traced_arrive(engine, stream->seat.lane, stream, tail);	/* before a reader has it */
+	if (__builtin_expect(stream->seat->lane->followed != NULL, 0) &&
+	    shunt_traced_expects(stream->seat->lane->followed))
+		shunt_traced_arrive(engine, stream->seat->lane, stream, tail);	/* before a reader has it */
 	atomic_store_explicit(&in->tail, tail, memory_order_release);
 	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_ARRIVED);
 	return NULL;
@@ -75,7 +75,7 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
  */
 static const char *on_round(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t bytes)
 {
-	const struct shunt_seat_in *in = &stream->seat.in;
+	const struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t tail = atomic_load_explicit(&in->tail, memory_order_relaxed);
 
 	return on_data(engine, stream,
@@ -87,15 +87,15 @@ static const char *on_round(struct shunt_engine *engine, struct shunt_stream *st
 /* The answer to a RETIRE may be waiting for this one. */
 static void count_announced(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	atomic_fetch_add(&stream->seat.in.announced, 1);
-	if (atomic_load(&stream->seat.leaving.asked) == SHUNT_ASKED)
+	atomic_fetch_add(&stream->seat->in.announced, 1);
+	if (atomic_load(&stream->seat->leaving.asked) == SHUNT_ASKED)
 		shunt_loop_wake(&engine->loop);
 }
 
 static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	if (atomic_load(&in->proof.state) != SHUNT_PROVEN)
 		return "an upgrade before its proof";
@@ -119,7 +119,7 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 
 static const char *on_handback(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	if (atomic_load(&in->second) != SHUNT_NEVER || at != atomic_load(&in->tail) ||
 	    !shunt_intake_try(&in->intake, SHUNT_INTAKE_CLOSES))
@@ -140,13 +140,13 @@ static const char *on_repeat(struct shunt_engine *engine, struct shunt_stream *s
 {
 	const char *wrong = shunt_repeat_heard(stream, from);
 
-	return wrong ? wrong : on_handback(engine, stream, atomic_load(&stream->seat.in.tail));
+	return wrong ? wrong : on_handback(engine, stream, atomic_load(&stream->seat->in.tail));
 }
 
 static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t least = shunt_intake_open(&in->intake) ? atomic_load(&in->tail) :
 							  atomic_load(&rx->head),
 		 nonce_at = atomic_load(&in->proof.at);
@@ -159,7 +159,7 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 		return "an end before its proof";
 	/* It has overtaken the answer to our RETIRE: what is missing, and the end again, come over TCP. */
 	if (shunt_intake_open(&in->intake) && at > least &&
-	    atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRING)
+	    atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRING)
 		return NULL;
 	if (at == atomic_load(&stream->end.fin) ||
 	    (candidate && atomic_load(&stream->end.fin) != SHUNT_NEVER))
@@ -181,7 +181,7 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 /* tcp_reset(): EPIPE for who has seen the other side's end, ECONNRESET for who has not. */
 static void on_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->seat.in.proof.state) != SHUNT_PROVEN)
+	if (atomic_load(&stream->seat->in.proof.state) != SHUNT_PROVEN)
 		return;	/* the kernel says it, too */
 	shunt_end_learn(&stream->end, SHUNT_LEARN_RESET,
 			atomic_load(&stream->end.fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
@@ -191,22 +191,22 @@ static void on_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 
 static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offer)
 {
-	if (!shunt_link_ring_is_sound(stream->seat.link, shunt_ring_offset(offer),
+	if (!shunt_link_ring_is_sound(stream->seat->link, shunt_ring_offset(offer),
 				      shunt_ring_bytes(offer)))
 		return "a ring outside the arena";
-	if (atomic_load(&stream->seat.out.ring.offer) &&
-	    !atomic_load(&stream->seat.out.ring.turning))
+	if (atomic_load(&stream->seat->out.ring.offer) &&
+	    !atomic_load(&stream->seat->out.ring.turning))
 		return "a second ring before the first was used";
-	atomic_store(&stream->seat.out.ring.offer, offer);
+	atomic_store(&stream->seat->out.ring.offer, offer);
 	shunt_credit_go_on(engine, stream);
-	shunt_seat_unstarve(&stream->seat.out);
+	shunt_seat_unstarve(&stream->seat->out);
 	shunt_group_notify(engine, stream, EPOLLOUT);
 	return NULL;
 }
 
 static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	uint32_t bytes = atomic_load(&in->ring.next_bytes);
 
 	if (!shunt_intake_open(&in->intake) || !bytes ||
@@ -225,13 +225,13 @@ static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream
 static void on_blocked(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	atomic_store(&in->ring.sender_waits, true);
 	if (atomic_load(&rx->head) != atomic_load(&in->tail))
 		return;
-	shunt_lane_enqueue(stream->seat.lane, &stream->seat, SHUNT_WORK_CREDIT);
-	shunt_roster_kick(engine, stream->seat.lane);
+	shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_CREDIT);
+	shunt_roster_kick(engine, stream->seat->lane);
 }
 
 /*
@@ -250,7 +250,7 @@ static bool is_announced(struct shunt_seat_out *out, uint64_t at)
 static const char *on_switched(struct shunt_engine *engine, struct shunt_stream *stream,
 			       uint64_t at)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	if ((!is_announced(out, at) && !is_announced(out, at)) ||
 	    !shunt_heading_try(&out->heading, SHUNT_HEADING_IS_PASSED))
@@ -269,7 +269,7 @@ static bool is_offset(enum shunt_imm type)
 static const char *on_control(struct shunt_engine *engine, struct shunt_stream *stream,
 			      enum shunt_imm type)
 {
-	uint64_t value = __atomic_load_n(&stream->seat.control->word[type], __ATOMIC_ACQUIRE);
+	uint64_t value = __atomic_load_n(&stream->seat->control->word[type], __ATOMIC_ACQUIRE);
 
 	if (value >> 62 && is_offset(type))
 		return "an offset that no stream has";
@@ -298,13 +298,13 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		return on_ring_from(engine, stream, value);
 	case SHUNT_IMM_RELEASE:
 		shunt_reset_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
-		atomic_fetch_or(&stream->seat.release, SHUNT_RELEASE_HEARD);
-		if (!stream->seat.link->initiator &&
+		atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_HEARD);
+		if (!stream->seat->link->initiator &&
 		    atomic_load(&stream->claim.state) == SHUNT_CLAIM_LEAVING)
 			return "a release behind a refusal";	/* who refuses was never there */
-		if (__builtin_expect(shunt_seat_fin_is_due(&stream->seat.out), 0)) {	/* it may not have to wait any more */
-			shunt_lane_enqueue(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE);
-			shunt_roster_kick(engine, stream->seat.lane);
+		if (__builtin_expect(shunt_seat_fin_is_due(&stream->seat->out), 0)) {	/* it may not have to wait any more */
+			shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
+			shunt_roster_kick(engine, stream->seat->lane);
 		}
 		shunt_credit_go_on(engine, stream);
 		/* Behind a reset all has been told. */
@@ -369,9 +369,9 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 		return "a message for a stream that was not agreed on";
 	if (!stream || shunt_stream_looks_released(stream))
 		return "a message for no stream";
-	if (__builtin_expect(stream->seat.lane != lane, 0))
+	if (__builtin_expect(stream->seat->lane != lane, 0))
 		return "a message on a lane that is not its stream's";
-	if (__builtin_expect(shunt_intake_copied(&stream->seat.in.intake), 0) &&
+	if (__builtin_expect(shunt_intake_copied(&stream->seat->in.intake), 0) &&
 	    about_our_reading(type))
 		return NULL;
 	if (type == SHUNT_IMM_DATA)

@@ -60,9 +60,9 @@ void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd)
 /* Data nobody read makes close() a reset (RFC 2525 2.17); the kernel does not see the ring's. */
 static bool unread_on_link(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->seat.in.tail) > atomic_load(&stream->rx.head) &&
-	       (shunt_intake_on_link(&stream->seat.in.intake) ||
-		atomic_load(&stream->seat.in.boundary) != SHUNT_NEVER);
+	return atomic_load(&stream->seat->in.tail) > atomic_load(&stream->rx.head) &&
+	       (shunt_intake_on_link(&stream->seat->in.intake) ||
+		atomic_load(&stream->seat->in.boundary) != SHUNT_NEVER);
 }
 
 /* SO_LINGER with a time of zero: close() resets. */

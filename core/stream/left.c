@@ -29,15 +29,15 @@ void shunt_left_note(struct shunt_engine *engine, struct shunt_stream *stream, e
 
 void shunt_left_choose(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	uint8_t held = atomic_load(&stream->seat.out.held);
+	uint8_t held = atomic_load(&stream->seat->out.held);
 
 	shunt_left_note(engine, stream,
 			held & SHUNT_HELD_MOCK	? SHUNT_LEFT_MOCK :
 			held & SHUNT_HELD_PEER	? SHUNT_LEFT_PEER :
 			held & SHUNT_HELD_SLOW	? SHUNT_LEFT_SLOW :
 			held & SHUNT_HELD_PACED ? SHUNT_LEFT_PACED :
-			atomic_load(&stream->seat.leaving.asked) != SHUNT_NOT_ASKED ?
+			atomic_load(&stream->seat->leaving.asked) != SHUNT_NOT_ASKED ?
 						  SHUNT_LEFT_RETIRED :
-			stream->seat.out.flip_at != SHUNT_NEVER ? SHUNT_LEFT_FLIP :
+			stream->seat->out.flip_at != SHUNT_NEVER ? SHUNT_LEFT_FLIP :
 								  SHUNT_LEFT_MEMORY);
 }

@@ -18,7 +18,7 @@
  */
 static bool is_ours_lost(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t sent = atomic_load(&out->staged), handed = atomic_load(&out->posted), read;
 
 	if (handed < sent)
@@ -30,7 +30,7 @@ static bool is_ours_lost(struct shunt_stream *stream)
 	    shunt_stream_is_given(stream))
 		return false;
 	if (!shunt_credit_word(stream, SHUNT_CONTROL_READ, &read))
-		return atomic_load(&stream->seat.lane->retired) < out->last_wr;
+		return atomic_load(&stream->seat->lane->retired) < out->last_wr;
 	return handed > atomic_load(&out->upgrade_at) && read < handed;
 }
 
@@ -41,16 +41,16 @@ static bool is_ours_lost(struct shunt_stream *stream)
  */
 static bool is_theirs_lost(struct shunt_stream *stream)
 {
-	const struct shunt_seat_in *in = &stream->seat.in;
+	const struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t tail = atomic_load(&in->tail), accepted;
 
 	if (shunt_intake_copied(&in->intake))
 		return false;
-	if (atomic_load(&stream->seat.link->distrusted) && shunt_intake_open(&in->intake) &&
+	if (atomic_load(&stream->seat->link->distrusted) && shunt_intake_open(&in->intake) &&
 	    shunt_end_at(&stream->end) == SHUNT_NEVER)
 		return true;	/* what came behind the message that was not believed has been dropped */
-	if (atomic_load(&stream->seat.link->distrusted) &&
-	    atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRING)
+	if (atomic_load(&stream->seat->link->distrusted) &&
+	    atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRING)
 		return true;	/* which of the two tracks has what is unread is not known */
 	if (!shunt_credit_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
 		return shunt_intake_open(&in->intake) && shunt_end_at(&stream->end) == SHUNT_NEVER;
@@ -67,17 +67,17 @@ static bool has_unread(struct shunt_stream *stream)
 void shunt_loss_tell(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
-	if (shunt_heading_on_link(&out->heading) && stream->seat.control &&
+	if (shunt_heading_on_link(&out->heading) && stream->seat->control &&
 	    tx->offset > atomic_load(&out->upgrade_at))
-		__atomic_store_n(&stream->seat.control->word[SHUNT_CONTROL_ACCEPTED], tx->offset,
+		__atomic_store_n(&stream->seat->control->word[SHUNT_CONTROL_ACCEPTED], tx->offset,
 				 __ATOMIC_RELEASE);
 }
 
 void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, int error)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	if (!error)
 		error = shunt_end_at(&stream->end) == SHUNT_NEVER ? ECONNRESET : EPIPE;
@@ -99,8 +99,8 @@ void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, in
  */
 void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_out *out = &stream->seat->out;
+	struct shunt_seat_in *in = &stream->seat->in;
 	bool proven;
 
 	shunt_lock_take(&stream->rx.lock);
@@ -109,12 +109,12 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_intake_turn(&in->intake, SHUNT_INTAKE_DIES);
 		shunt_proof_withdraw(stream);
 		proven = atomic_load(&in->proof.state) == SHUNT_PROVEN;	/* else the link has brought nothing */
-		if (proven && atomic_load(&stream->seat.link->distrusted) &&
+		if (proven && atomic_load(&stream->seat->link->distrusted) &&
 		    !shunt_intake_copied(&in->intake) && shunt_end_at(&stream->end) == SHUNT_NEVER)
 			shunt_end_learn(&stream->end, SHUNT_LEARN_SUSPICION, 0);
 		if (!shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 		    (is_ours_lost(stream) || (proven && is_theirs_lost(stream))))
-			shunt_loss_end(engine, stream, stream->seat.link->lost);
+			shunt_loss_end(engine, stream, stream->seat->link->lost);
 		shunt_fork_rest_over(stream);
 		if (shunt_intake_on_link(&in->intake))
 			atomic_store(&in->boundary, atomic_load(&in->tail));
@@ -135,7 +135,7 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 
 void shunt_loss_closed(struct shunt_stream *stream)
 {
-	if (shunt_seat_fin_is_due(&stream->seat.out) && is_ours_lost(stream))
+	if (shunt_seat_fin_is_due(&stream->seat->out) && is_ours_lost(stream))
 		shunt_streams_reset_tcp(stream->engine, shunt_deferred_fin_fd(stream));
 	shunt_deferred_fin_resume(stream);
 }

@@ -63,7 +63,7 @@ static uint64_t option(struct shunt_stream *stream, int level, int name)
 static uint64_t most_of(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = stream->engine;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t most = atomic_load(&out->overflow.most), unsent,
 		 ring = atomic_load(&out->ring.bytes);
 	int saved = errno;
@@ -81,8 +81,8 @@ static uint64_t most_of(struct shunt_stream *stream)
 	if (unsent && unsent < most)
 		most = unsent;
 	/* Half a region of the arena: the widest stage that can be had. */
-	if (stream->seat.lane->fetches && most > shunt_arena_most(&stream->seat.link->arena) / 2)
-		most = shunt_arena_most(&stream->seat.link->arena) / 2;
+	if (stream->seat->lane->fetches && most > shunt_arena_most(&stream->seat->link->arena) / 2)
+		most = shunt_arena_most(&stream->seat->link->arena) / 2;
 	most = most ? most : 1;
 	atomic_store(&out->overflow.most, most);
 	errno = saved;
@@ -99,7 +99,7 @@ void shunt_overflow_open(struct shunt_seat_out *out)
 void shunt_overflow_note(struct shunt_stream *stream)
 {
 	struct shunt_service *service = stream->engine->service;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t consumed = atomic_load(&out->ring.consumed);
 
 	if (shunt_overflow_is_open(out) || (atomic_load(&out->overflow.waits_since) &&
@@ -115,20 +115,20 @@ void shunt_overflow_note(struct shunt_stream *stream)
 
 bool shunt_overflow_is_kept(const struct shunt_stream *stream)
 {
-	return shunt_overflow_is_open(&stream->seat.out) &&
-	       !shunt_send_buffer_may_widen(&stream->seat);
+	return shunt_overflow_is_open(&stream->seat->out) &&
+	       !shunt_send_buffer_may_widen(stream->seat);
 }
 
 /* As sk_stream_is_writeable(): a third of it is free. */
 bool shunt_overflow_has_room(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t most;
 
-	if (!shunt_overflow_is_open(out) || !shunt_send_buffer_may_widen(&stream->seat))
+	if (!shunt_overflow_is_open(out) || !shunt_send_buffer_may_widen(stream->seat))
 		return false;
 	most = most_of(stream);
-	if (shunt_send_buffer_used(&stream->seat) > (int64_t)(most - most / 3))
+	if (shunt_send_buffer_used(stream->seat) > (int64_t)(most - most / 3))
 		return false;
 	atomic_store(&out->overflow.promised, true);
 	return true;
@@ -137,17 +137,17 @@ bool shunt_overflow_has_room(struct shunt_stream *stream)
 /* Makes the stage hold `most`, or as much as there is memory for. False: not now. tx.lock held. */
 static bool widen(struct shunt_stream *stream, uint64_t most)
 {
-	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_lane *lane = stream->seat->lane;
 	int result = -EBUSY;
 
 	shunt_assert_held(&stream->tx.lock);
 	/* The lane may be held all the time by a thread that waits for its window: a program was told of this room. */
-	if (shunt_send_buffer_is_wide(&stream->seat, most))
+	if (shunt_send_buffer_is_wide(stream->seat, most))
 		return true;
 	if (shunt_lock_try(&lane->lock)) {
-		result = shunt_send_buffer_widen(&stream->seat, most);
+		result = shunt_send_buffer_widen(stream->seat, most);
 		if (result == -ENOMEM)
-			shunt_overflow_begin(&stream->seat.out);	/* tried again after a wait */
+			shunt_overflow_begin(&stream->seat->out);	/* tried again after a wait */
 		shunt_lane_leave(lane);
 	}
 	return !result;
@@ -160,10 +160,10 @@ static size_t accept_beyond(struct shunt_stream *stream, struct shunt_iov *from,
 	bool wide = widen(stream, most);
 
 	shunt_assert_held(&stream->tx.lock);
-	bytes = wide ? shunt_lane_accept(&stream->seat, from, bytes, most, false) : 0;
+	bytes = wide ? shunt_lane_accept(stream->seat, from, bytes, most, false) : 0;
 	stream->tx.offset += bytes;
 	/* The thread that serves the lane tells when the stage can be widened. */
-	shunt_lane_request(stream->seat.lane, &stream->seat,
+	shunt_lane_request(stream->seat->lane, stream->seat,
 			   wide ? SHUNT_WORK_DATA : SHUNT_WORK_DONE);
 	return bytes;
 }
@@ -174,10 +174,10 @@ size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, 
 	int64_t used;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (atomic_load(&stream->seat.lane->failed))
+	if (atomic_load(&stream->seat->lane->failed))
 		return 0;
 	most = most_of(stream);
-	used = shunt_send_buffer_used(&stream->seat);
+	used = shunt_send_buffer_used(stream->seat);
 	if (used >= (int64_t)most)
 		return 0;
 	if (bytes <= SMALL && used > 0 && most - (uint64_t)used < bytes)
@@ -190,8 +190,8 @@ size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, 
 
 void shunt_overflow_changed(struct shunt_stream *stream)
 {
-	atomic_store(&stream->seat.out.overflow.most, 0);
-	if (shunt_seat_unstarve(&stream->seat.out))
+	atomic_store(&stream->seat->out.overflow.most, 0);
+	if (shunt_seat_unstarve(&stream->seat->out))
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);
 }
 
@@ -204,13 +204,13 @@ void shunt_overflow_changed(struct shunt_stream *stream)
 static bool can_hand_back(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_heading_on_link(&out->heading))
 		return false;
 	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) || tx->backlog.bytes)
 		return false;
-	if (shunt_lane_keeps(stream->seat.lane) || stream->engine->config.soft_model[0])
+	if (shunt_lane_keeps(stream->seat->lane) || stream->engine->config.soft_model[0])
 		return false;
 	return !shunt_stream_is_released(stream) &&
 	       !shunt_end_has(&stream->end, SHUNT_END_BROKEN) &&
@@ -219,8 +219,8 @@ static bool can_hand_back(struct shunt_stream *stream)
 
 static bool can_leave(struct shunt_stream *stream)
 {
-	return can_hand_back(stream) && shunt_overflow_is_pending(&stream->seat.out) &&
-	       atomic_load(&stream->seat.leaving.asked) == SHUNT_NOT_ASKED;
+	return can_hand_back(stream) && shunt_overflow_is_pending(&stream->seat->out) &&
+	       atomic_load(&stream->seat->leaving.asked) == SHUNT_NOT_ASKED;
 }
 
 /*
@@ -229,8 +229,8 @@ static bool can_leave(struct shunt_stream *stream)
  */
 static bool is_heard(const struct shunt_stream *stream)
 {
-	return !shunt_heading_unpassed(&stream->seat.out.heading) ||
-	       atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRED;
+	return !shunt_heading_unpassed(&stream->seat->out.heading) ||
+	       atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED;
 }
 
 bool shunt_overflow_must_be_heard(struct shunt_stream *stream)
@@ -254,9 +254,9 @@ static bool copy_rest(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
 		      uint64_t to)
 {
 	shunt_assert_held(&stream->tx.lock);
-	shunt_assert_held(&stream->seat.lane->lock);
-	return (from == at || shunt_remote_read_ring(&stream->seat, out, from, at)) &&
-	       (at == to || shunt_send_buffer_copy(&stream->seat, out + (at - from), at, to));
+	shunt_assert_held(&stream->seat->lane->lock);
+	return (from == at || shunt_remote_read_ring(stream->seat, out, from, at)) &&
+	       (at == to || shunt_send_buffer_copy(stream->seat, out + (at - from), at, to));
 }
 
 /*
@@ -265,9 +265,9 @@ static bool copy_rest(struct shunt_stream *stream, uint8_t *out, uint64_t from, 
  */
 static bool hand_back(struct shunt_stream *stream, bool ends)
 {
-	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_lane *lane = stream->seat->lane;
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t before = atomic_load(&out->handback_at), staged = atomic_load(&out->staged);
 	uint64_t at, from;
 	uint8_t *rest;
@@ -288,7 +288,7 @@ static bool hand_back(struct shunt_stream *stream, bool ends)
 	atomic_store(&out->handback_at, at);
 	out->announced++;
 	/* One message: the queue pair takes all of it or nothing. */
-	if (!shunt_chain_control(lane->chain, &stream->seat,
+	if (!shunt_chain_control(lane->chain, stream->seat,
 				 from < at ? SHUNT_IMM_REPEAT : SHUNT_IMM_HANDBACK, 0, from) ||
 	    !shunt_chain_flush(lane->chain)) {
 		atomic_store(&out->handback_at, before);
@@ -297,9 +297,9 @@ static bool hand_back(struct shunt_stream *stream, bool ends)
 		goto fail;
 	}
 	/* The rest is TCP's: should the link die, its bytes end here. */
-	__atomic_store_n(&stream->seat.control->word[SHUNT_CONTROL_ACCEPTED], at, __ATOMIC_RELEASE);
+	__atomic_store_n(&stream->seat->control->word[SHUNT_CONTROL_ACCEPTED], at, __ATOMIC_RELEASE);
 	atomic_store(&out->posted, staged);
-	atomic_fetch_and(&stream->seat.work, ~(uint32_t)SHUNT_WORK_DATA);
+	atomic_fetch_and(&stream->seat->work, ~(uint32_t)SHUNT_WORK_DATA);
 	shunt_heading_turn(&out->heading, SHUNT_HEADING_LEAVES);
 	out->quick = false;
 	return true;
@@ -330,7 +330,7 @@ static bool has_left(struct shunt_stream *stream, int fd, bool spare)
 
 bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 {
-	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_lane *lane = stream->seat->lane;
 	bool back;
 
 	shunt_assert_held(&stream->tx.lock);
@@ -348,7 +348,7 @@ bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
 /* A RETIRE that is to be answered, or comes later, wants nothing more. */
 static void note_repeated(struct shunt_stream *stream)
 {
-	struct shunt_leaving *leaving = &stream->seat.leaving;
+	struct shunt_leaving *leaving = &stream->seat->leaving;
 
 	if (atomic_load(&leaving->asked) == SHUNT_ASKED)
 		leaving->offset = SHUNT_NEVER;
@@ -358,7 +358,7 @@ static void note_repeated(struct shunt_stream *stream)
 
 static bool is_all_read(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	if (unread_from(out) < atomic_load(&out->posted))
 		shunt_credit_look(stream->engine, stream);
@@ -367,8 +367,8 @@ static bool is_all_read(struct shunt_stream *stream)
 
 bool shunt_overflow_repeat(struct shunt_stream *stream, int fd, bool exits)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
-	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_seat_out *out = &stream->seat->out;
+	struct shunt_lane *lane = stream->seat->lane;
 	bool back;
 
 	shunt_assert_held(&stream->tx.lock);
@@ -395,7 +395,7 @@ static bool is_on_link(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
 	return atomic_load(&stream->state) == SHUNT_LINKED &&
-	       shunt_heading_on_link(&stream->seat.out.heading) && !shunt_fork_slots_held(stream);
+	       shunt_heading_on_link(&stream->seat->out.heading) && !shunt_fork_slots_held(stream);
 }
 
 /* exit() closes every connection. Where that resets, nothing is repeated. */
@@ -423,7 +423,7 @@ void shunt_overflow_leave(struct shunt_engine *engine, uint64_t until)
 /* Those whose reader has given no credit for too long. */
 static bool is_stuck(struct shunt_stream *stream, void *arg)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t since = atomic_load(&out->overflow.waits_since);
 	struct look *look = arg;
 
@@ -446,13 +446,13 @@ static bool is_stuck(struct shunt_stream *stream, void *arg)
 static void open_waiting(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	shunt_lock_take(&tx->lock);	/* keeps the stream on its lane */
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
 		shunt_overflow_open(out);
 		if (shunt_overflow_is_kept(stream))
-			shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE);
+			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
 		else if (shunt_seat_unstarve(out))
 			shunt_group_tell(stream->engine, stream, EPOLLOUT);
 	}

@@ -40,7 +40,7 @@ size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *s
 		     int flags)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	struct shunt_seat_in next = { .ring = { .at = in->ring.at, .bytes = in->ring.bytes } };
 	uint64_t boundary = atomic_load(&in->boundary), second = atomic_load(&in->second),
 		 tail = atomic_load(&in->tail);
@@ -73,7 +73,7 @@ size_t shunt_peek_on(struct shunt_engine *engine, int fd, struct shunt_stream *s
 /* Of so many bytes in the kernel's queue those that are the program's, if what is expected there is the nonce. */
 static uint64_t without_nonce(struct shunt_stream *stream, uint64_t tcp)
 {
-	uint64_t before = atomic_load(&stream->seat.in.proof.at) - atomic_load(&stream->rx.head);
+	uint64_t before = atomic_load(&stream->seat->in.proof.at) - atomic_load(&stream->rx.head);
 
 	if (tcp <= before)	/* also where none is expected: SHUNT_NEVER */
 		return tcp;
@@ -84,10 +84,10 @@ uint64_t shunt_peek_unread(struct shunt_stream *stream, uint64_t tcp)
 {
 	/* `head` first: the borders that are read behind it are not before it. */
 	uint64_t head = atomic_load(&stream->rx.head), at = head,
-		 tail = atomic_load(&stream->seat.in.tail);
-	uint64_t ends[] = { atomic_load(&stream->seat.in.boundary),
-			    atomic_load(&stream->seat.in.second), SHUNT_NEVER };
-	bool link = shunt_intake_on_link(&stream->seat.in.intake);
+		 tail = atomic_load(&stream->seat->in.tail);
+	uint64_t ends[] = { atomic_load(&stream->seat->in.boundary),
+			    atomic_load(&stream->seat->in.second), SHUNT_NEVER };
+	bool link = shunt_intake_on_link(&stream->seat->in.intake);
 
 	tcp = without_nonce(stream, tcp);
 	for (int i = 0; i < 3; i++, link = !link) {
@@ -109,7 +109,7 @@ uint64_t shunt_peek_unread(struct shunt_stream *stream, uint64_t tcp)
 
 int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t bytes;
 	int tcp = 0;
 
@@ -132,7 +132,7 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 static bool end_has_come(struct shunt_stream *stream, uint64_t unread)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t fin = shunt_end_at(&stream->end), at;
 	bool tcp;
 
@@ -152,7 +152,7 @@ int shunt_stream_unread(struct shunt_engine *engine, int fd, struct shunt_stream
 
 int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	int mark = 0, result = 0;
 
 	if (stream->sharing.slot && atomic_load(&stream->usage) == SHUNT_USE_NONE)

@@ -13,10 +13,10 @@
 bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags)
 {
 	const struct shunt_tx *tx = &stream->tx;
-	const struct shunt_seat_out *out = &stream->seat.out;
+	const struct shunt_seat_out *out = &stream->seat->out;
 
 	return iovcnt == 1 && shunt_heading_on_link(&out->heading) &&
-	       atomic_load(&stream->state) == SHUNT_LINKED && stream->seat.lane->fetches &&
+	       atomic_load(&stream->state) == SHUNT_LINKED && stream->seat->lane->fetches &&
 	       !out->pin && !(flags & (MSG_DONTWAIT | MSG_MORE)) &&
 	       !shunt_stream_is_nonblocking(stream) && !atomic_load(&tx->corked);
 }
@@ -45,21 +45,21 @@ bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_zero_copy *pin,
 	/* No access flag: the device only reads it. Where that fails, the program is told by the copy's EFAULT. */
 	pin->mr = shunt_fault_denies(SHUNT_DENY_MR) ?
 			  NULL :
-			  stream->seat.link->device->verbs->register_mr(
-				  stream->seat.link->pd, iov->iov_base, iov->iov_len, 0);
+			  stream->seat->link->device->verbs->register_mr(
+				  stream->seat->link->pd, iov->iov_base, iov->iov_len, 0);
 	shunt_slow_stream(stream, SHUNT_STEP_REGISTER, begun, iov->iov_len);
 	if (!pin->mr)
 		return false;
 	*pin = (struct shunt_zero_copy) { .mr = pin->mr, .at = iov->iov_base, .bytes = iov->iov_len };
 	shunt_streams_hold(stream);	/* also over a cancellation and a close */
-	atomic_store(&stream->seat.out.pin, pin);
+	atomic_store(&stream->seat->out.pin, pin);
 	atomic_fetch_add(&engine->pins, 1);
 	return true;
 }
 
 void shunt_pinned_tell(struct shunt_stream *stream)
 {
-	atomic_store(&stream->seat.out.pinned_wr, 0);
+	atomic_store(&stream->seat->out.pinned_wr, 0);
 	shunt_group_tell(stream->engine, stream, SHUNT_READY_FETCHED);
 }
 
@@ -71,10 +71,10 @@ static void let_seat_go(struct shunt_stream *stream)
 	bool dead = false;
 
 	shunt_lock_take(&group->lock);
-	if (stream->seat.link && atomic_load(&stream->state) != SHUNT_LINKED) {
-		dead = atomic_load(&stream->seat.lane->failed);
-		shunt_lane_enqueue(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE);
-		shunt_roster_kick(engine, stream->seat.lane);
+	if (stream->seat->link && atomic_load(&stream->state) != SHUNT_LINKED) {
+		dead = atomic_load(&stream->seat->lane->failed);
+		shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
+		shunt_roster_kick(engine, stream->seat->lane);
 	}
 	if (dead)	/* nobody is there to release it */
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
@@ -87,10 +87,10 @@ static void let_seat_go(struct shunt_stream *stream)
 /* tx.lock held. */
 static void let_go(struct shunt_stream *stream)
 {
-	struct shunt_zero_copy *pin = stream->seat.out.pin;
+	struct shunt_zero_copy *pin = stream->seat->out.pin;
 
-	stream->seat.lane->link->device->verbs->deregister_mr(pin->mr);
-	atomic_store(&stream->seat.out.pin, NULL);
+	stream->seat->lane->link->device->verbs->deregister_mr(pin->mr);
+	atomic_store(&stream->seat->out.pin, NULL);
 	let_seat_go(stream);
 }
 
@@ -99,8 +99,8 @@ static void await_fetched(struct shunt_stream *stream)
 {
 	int state = shunt_cancel_off();
 
-	while (!shunt_zero_copy_fetched(&stream->seat)) {
-		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE);
+	while (!shunt_zero_copy_fetched(stream->seat)) {
+		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
 		shunt_thread_endure();	/* what is on its way cannot be called back */
 		shunt_wait_call(stream->engine, stream, &stream->tx.lock, SHUNT_READY_FETCHED, SHUNT_NEVER, false);
 	}

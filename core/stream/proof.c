@@ -22,7 +22,7 @@
 
 bool shunt_proof_chance(struct shunt_stream *stream, uint8_t chance[SHUNT_CHANCE_BYTES])
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	if (stream->engine->sys->getrandom(in->proof.nonce, SHUNT_CHANCE_BYTES, GRND_NONBLOCK) !=
 	    SHUNT_CHANCE_BYTES)
@@ -38,19 +38,19 @@ void shunt_proof_agree(struct shunt_link *link, struct shunt_stream *stream,
 	struct shunt_nonce_facts facts = { .tuple = claims ? stream->tuple : shunt_tuple_reverse(&stream->tuple) };
 
 	memcpy(facts.hellos, link->hellos, sizeof(facts.hellos));
-	memcpy(facts.chance[!claims], stream->seat.in.proof.nonce, SHUNT_CHANCE_BYTES);
+	memcpy(facts.chance[!claims], stream->seat->in.proof.nonce, SHUNT_CHANCE_BYTES);
 	memcpy(facts.chance[claims], theirs, SHUNT_CHANCE_BYTES);
-	shunt_nonce_make(&facts, claims, stream->seat.out.nonce);
-	shunt_nonce_make(&facts, !claims, stream->seat.in.proof.nonce);
-	atomic_store(&stream->seat.out.show, SHUNT_OWED);
-	atomic_store(&stream->seat.in.proof.state, SHUNT_UNPROVEN);
+	shunt_nonce_make(&facts, claims, stream->seat->out.nonce);
+	shunt_nonce_make(&facts, !claims, stream->seat->in.proof.nonce);
+	atomic_store(&stream->seat->out.show, SHUNT_OWED);
+	atomic_store(&stream->seat->in.proof.state, SHUNT_UNPROVEN);
 }
 
 static void say(struct shunt_stream *stream, enum shunt_message_type type)
 {
-	struct shunt_message message = { .type = type, .stream = stream->seat.peer_id };
+	struct shunt_message message = { .type = type, .stream = stream->seat->peer_id };
 
-	shunt_link_send(stream->seat.link, &message, NULL, 0);
+	shunt_link_send(stream->seat->link, &message, NULL, 0);
 }
 
 /* --- the reader --- */
@@ -109,7 +109,7 @@ static void unwatch(struct shunt_stream *stream)
 static void move(struct shunt_stream *stream, enum shunt_proof to, uint64_t at)
 {
 	struct shunt_group *group = &stream->engine->group;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	shunt_lock_take(&group->lock);
 	atomic_store(&in->proof.at, at);
@@ -134,9 +134,9 @@ static void tell_readers(struct shunt_stream *stream)
 static const char *is_out_of_turn(const struct shunt_link *link, struct shunt_stream *stream,
 				  uint64_t at)
 {
-	if (atomic_load(&stream->seat.in.proof.state) != SHUNT_UNPROVEN)
+	if (atomic_load(&stream->seat->in.proof.state) != SHUNT_UNPROVEN)
 		return "a second NONCE, or one for a connection that needs none";
-	if (!link->initiator && atomic_load(&stream->seat.out.show) != SHUNT_SHOWN)
+	if (!link->initiator && atomic_load(&stream->seat->out.show) != SHUNT_SHOWN)
 		return "a NONCE before it has read the acceptor's";
 	return at < atomic_load(&stream->rx.head) || at >> 62 ?
 		       "a NONCE where bytes have been read" :
@@ -145,7 +145,7 @@ static const char *is_out_of_turn(const struct shunt_link *link, struct shunt_st
 
 static bool can_take_out(struct shunt_stream *stream)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	return !shunt_end_has(&stream->end,
 			      SHUNT_END_SHUT_READ | SHUNT_END_RESET | SHUNT_END_TCP_OVER) &&
@@ -232,14 +232,14 @@ static void is_there(struct shunt_engine *engine, struct shunt_stream *stream, i
 	rx->nonce.aside += sizeof(bytes);
 	move(stream, SHUNT_PROVEN, SHUNT_NEVER);
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
-	    !shunt_intake_final(&stream->seat.in.intake))
+	    !shunt_intake_final(&stream->seat->in.intake))
 		say(stream, SHUNT_MSG_PROVEN);
 }
 
 void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	int copy = atomic_load(&rx->nonce.fd), fd = copy >= 0 ? copy : stream->fd;
 	uint8_t bytes[SHUNT_NONCE_BYTES];
 	ssize_t got;
@@ -264,7 +264,7 @@ void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (memcmp(bytes, in->proof.nonce, (size_t)got)) {
 		/* A peer that knows of our close(), or of our failed queue pair, may send anything. */
 		if (!shunt_intake_final(&in->intake) && atomic_load(&stream->state) == SHUNT_LINKED)
-			shunt_link_distrust(stream->seat.link,
+			shunt_link_distrust(stream->seat->link,
 					    "it claims a connection that is not its own");
 		disprove(stream);
 	} else if (got == sizeof(bytes)) {
@@ -277,7 +277,7 @@ void shunt_proof_read(struct shunt_engine *engine, struct shunt_stream *stream)
 void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->rx.lock);
-	if (atomic_load(&stream->seat.in.proof.state) == SHUNT_EXPECTED)
+	if (atomic_load(&stream->seat->in.proof.state) == SHUNT_EXPECTED)
 		shunt_proof_read(engine, stream);
 	shunt_tcp_backlog_proven(stream);
 	shunt_lock_leave(&stream->rx.lock);
@@ -290,7 +290,7 @@ void shunt_proof_leave(struct shunt_stream *stream)
 
 	shunt_assert_held(&stream->rx.lock);
 	shunt_assert_held(&stream->tx.lock);
-	if (atomic_load(&stream->seat.in.proof.state) != SHUNT_EXPECTED)
+	if (atomic_load(&stream->seat->in.proof.state) != SHUNT_EXPECTED)
 		return;
 	if (!shunt_proof_is_next(stream) || atomic_load(&rx->nonce.fd) < 0 ||
 	    shunt_end_has(&stream->end, SHUNT_END_RESET))
@@ -333,7 +333,7 @@ void shunt_proof_end_waiting(struct shunt_engine *engine)
 /* The one place where a sender's state changes, once it has one. tx.lock held. */
 static void turn(struct shunt_stream *stream, enum shunt_show to)
 {
-	atomic_store(&stream->seat.out.show, to);
+	atomic_store(&stream->seat->out.show, to);
 	shunt_group_tell(stream->engine, stream,
 			 EPOLLOUT | SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
 }
@@ -341,10 +341,10 @@ static void turn(struct shunt_stream *stream, enum shunt_show to)
 /* The acceptor shows first: nothing of us is written for a peer that does not hold the connection. */
 static bool is_our_turn(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->seat.out.show) == SHUNT_OWED &&
+	return atomic_load(&stream->seat->out.show) == SHUNT_OWED &&
 	       atomic_load(&stream->state) == SHUNT_LINKED && shunt_stream_is_agreed(stream) &&
 	       (atomic_load(&stream->role) == SHUNT_ACCEPTOR ||
-		atomic_load(&stream->seat.in.proof.state) == SHUNT_PROVEN);
+		atomic_load(&stream->seat->in.proof.state) == SHUNT_PROVEN);
 }
 
 static bool can_write(struct shunt_stream *stream)
@@ -352,29 +352,29 @@ static bool can_write(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 
 	return !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
-	       !tx->backlog.bytes && !shunt_heading_halted(&stream->seat.out.heading) &&
-	       !shunt_intake_final(&stream->seat.in.intake) && !shunt_stream_is_released(stream) &&
+	       !tx->backlog.bytes && !shunt_heading_halted(&stream->seat->out.heading) &&
+	       !shunt_intake_final(&stream->seat->in.intake) && !shunt_stream_is_released(stream) &&
 	       stream->parting != SHUNT_DISSOLVED && shunt_stream_stays(stream) &&
-	       atomic_load(&stream->seat.leaving.asked) == SHUNT_NOT_ASKED;
+	       atomic_load(&stream->seat->leaving.asked) == SHUNT_NOT_ASKED;
 }
 
 void shunt_proof_say(struct shunt_stream *stream)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_NONCE, .stream = stream->seat.peer_id };
+	struct shunt_message message = { .type = SHUNT_MSG_NONCE, .stream = stream->seat->peer_id };
 	bool said;
 
 	shunt_assert_held(&stream->tx.lock);
 	if (!is_our_turn(stream))
 		return;
 	message.nonce.offset = stream->tx.offset;
-	said = can_write(stream) && !shunt_link_send(stream->seat.link, &message, NULL, 0);
+	said = can_write(stream) && !shunt_link_send(stream->seat->link, &message, NULL, 0);
 	turn(stream, said ? SHUNT_PLACED : SHUNT_WITHDRAWN);
 }
 
 void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&out->show) == SHUNT_PLACED &&
@@ -393,7 +393,7 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 
 void shunt_proof_shown(struct shunt_link *link, struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	bool wrong = false;
 
 	shunt_lock_take(&stream->tx.lock);
@@ -411,13 +411,13 @@ void shunt_proof_shown(struct shunt_link *link, struct shunt_stream *stream)
 
 void shunt_proof_withdraw(struct shunt_stream *stream)
 {
-	uint8_t show = atomic_load(&stream->seat.out.show);
+	uint8_t show = atomic_load(&stream->seat->out.show);
 
 	shunt_assert_held(&stream->tx.lock);
 	if (show != SHUNT_OWED && show != SHUNT_PLACED)
 		return;
 	turn(stream, SHUNT_WITHDRAWN);
-	if (show == SHUNT_PLACED && stream->seat.link)
+	if (show == SHUNT_PLACED && stream->seat->link)
 		say(stream, SHUNT_MSG_NO_NONCE);
 }
 
@@ -426,11 +426,11 @@ void shunt_proof_withdraw(struct shunt_stream *stream)
 void shunt_proof_refused(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->rx.lock);
-	if (atomic_load(&stream->seat.in.proof.state) == SHUNT_EXPECTED)
+	if (atomic_load(&stream->seat->in.proof.state) == SHUNT_EXPECTED)
 		disprove(stream);
 	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->seat.out.show) == SHUNT_OWED ||
-	    atomic_load(&stream->seat.out.show) == SHUNT_PLACED)
+	if (atomic_load(&stream->seat->out.show) == SHUNT_OWED ||
+	    atomic_load(&stream->seat->out.show) == SHUNT_PLACED)
 		turn(stream, SHUNT_WITHDRAWN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_tcp_backlog_proven(stream);
@@ -448,7 +448,7 @@ static int find_waiting(struct shunt_stream *stream, void *arg)
 {
 	struct waiting *found = arg;
 
-	if (!is_our_turn(stream) && atomic_load(&stream->seat.out.fin_later.fd) != SHUNT_FIN_NO_FD)
+	if (!is_our_turn(stream) && atomic_load(&stream->seat->out.fin_later.fd) != SHUNT_FIN_NO_FD)
 		return 0;
 	stream->holds++;
 	found->streams[found->count++] = stream;

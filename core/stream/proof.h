@@ -79,7 +79,7 @@ static inline int shunt_proof_unsent(const struct shunt_tx *tx, int unsent)
 static inline bool shunt_proof_holds(const struct shunt_stream *stream)
 {
 	struct shunt_stream *s = (struct shunt_stream *)stream;
-	uint8_t show = atomic_load_explicit(&s->seat.out.show, memory_order_relaxed);
+	uint8_t show = atomic_load_explicit(&s->seat->out.show, memory_order_relaxed);
 
 	return __builtin_expect(show == SHUNT_PLACED, 0) && !shunt_stream_is_released(s);
 }
@@ -89,8 +89,8 @@ static inline bool shunt_proof_is_complete(const struct shunt_stream *stream)
 {
 	struct shunt_stream *s = (struct shunt_stream *)stream;
 
-	return atomic_load(&s->seat.out.show) == SHUNT_SHOWN &&
-	       atomic_load(&s->seat.in.proof.state) == SHUNT_PROVEN;
+	return atomic_load(&s->seat->out.show) == SHUNT_SHOWN &&
+	       atomic_load(&s->seat->in.proof.state) == SHUNT_PROVEN;
 }
 
 /* Where the reader's present track ends, or a nonce begins; SHUNT_NEVER. A switch and a nonce are never ahead at once. */
@@ -109,7 +109,7 @@ static inline bool shunt_proof_is_next(const struct shunt_stream *stream)
 {
 	struct shunt_stream *r = (struct shunt_stream *)stream;
 
-	return __builtin_expect(atomic_load_explicit(&r->seat.in.proof.at, memory_order_relaxed) ==
+	return __builtin_expect(atomic_load_explicit(&r->seat->in.proof.at, memory_order_relaxed) ==
 					atomic_load_explicit(&r->rx.head, memory_order_relaxed),
 				0);
 }

@@ -40,8 +40,8 @@ static uint64_t under_way(struct shunt_lane *lane, struct shunt_seat_out *out, u
 /* group.lock held: it keeps the link. */
 static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queued)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
-	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_seat_out *out = &stream->seat->out;
+	struct shunt_lane *lane = stream->seat->lane;
 	/* In this order: each is at least the one before it. */
 	uint64_t consumed = atomic_load(&out->ring.consumed), posted = atomic_load(&out->posted);
 	uint64_t staged = larger(atomic_load(&out->staged), posted),
@@ -57,7 +57,7 @@ static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queue
 		return;
 	queued->ring_fill = posted > read ? posted - read : 0;
 	queued->credit = shunt_seat_room(out, posted);
-	queued->window = shunt_send_window(&stream->seat);
+	queued->window = shunt_send_window(stream->seat);
 }
 
 /*
@@ -67,7 +67,7 @@ static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queue
 static uint64_t without_ours(struct shunt_stream *stream, uint64_t unsent)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t ours = 0;
 
 	if (!tx->backlog.bytes && atomic_load(&out->show) == SHUNT_SHOWN)
@@ -84,16 +84,16 @@ static uint64_t without_ours(struct shunt_stream *stream, uint64_t unsent)
 void shunt_queued_look(struct shunt_stream *stream, struct shunt_queued *queued)
 {
 	struct shunt_group *group = &stream->engine->group;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	bool plain = atomic_load(&stream->state) == SHUNT_PLAIN;
 
 	*queued = (struct shunt_queued) { 0 };
 	shunt_lock_take(&group->lock);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->seat.link))
+	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_load(&stream->seat->link))
 		look_at_link(stream, queued);
 	shunt_lock_leave(&group->lock);
-	if (!shunt_heading_on_link(&stream->seat.out.heading) ||
-	    shunt_heading_unpassed(&stream->seat.out.heading)) {
+	if (!shunt_heading_on_link(&stream->seat->out.heading) ||
+	    shunt_heading_unpassed(&stream->seat->out.heading)) {
 		uint64_t tcp = without_ours(stream, ask_kernel(stream, SIOCOUTQ));
 
 		queued->sendq = tcp == SHUNT_NEVER ? SHUNT_NEVER : queued->sendq + tcp;
@@ -111,7 +111,7 @@ void shunt_queued_look(struct shunt_stream *stream, struct shunt_queued *queued)
 int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	int tcp = 0;
 
 	shunt_lock_take(&tx->lock);

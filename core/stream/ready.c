@@ -15,20 +15,20 @@ static bool link_readable(const struct shunt_stream *stream, uint64_t least)
 {
 	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
 
-	if (atomic_load_explicit(&stream->seat.in.tail, memory_order_acquire) < head + least)
+	if (atomic_load_explicit(&stream->seat->in.tail, memory_order_acquire) < head + least)
 		return false;
 	/* SO_RCVLOWAT, and only the two tracks together have so much: the kernel would not say so. */
-	if (__builtin_expect(least > 1, 0) && atomic_load(&stream->seat.in.boundary) != SHUNT_NEVER)
+	if (__builtin_expect(least > 1, 0) && atomic_load(&stream->seat->in.boundary) != SHUNT_NEVER)
 		return true;
-	return shunt_intake_on_link(&stream->seat.in.intake) ||
-	       atomic_load(&stream->seat.in.boundary) == head;
+	return shunt_intake_on_link(&stream->seat->in.intake) ||
+	       atomic_load(&stream->seat->in.boundary) == head;
 }
 
 /* The link has brought the last byte, and the program has it. The link tells of a reset behind that while it lives. */
 static bool has_read_all(const struct shunt_stream *stream)
 {
 	const struct shunt_rx *rx = &stream->rx;
-	const struct shunt_seat_in *in = &stream->seat.in;
+	const struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t fin = shunt_end_at(&stream->end);
 
 	return __builtin_expect(fin != SHUNT_NEVER, 0) && fin == atomic_load(&rx->head) &&
@@ -42,7 +42,7 @@ static bool has_read_all(const struct shunt_stream *stream)
 static bool reads_tcp(const struct shunt_stream *stream)
 {
 	const struct shunt_rx *rx = &stream->rx;
-	const struct shunt_seat_in *in = &stream->seat.in;
+	const struct shunt_seat_in *in = &stream->seat->in;
 	bool turns = atomic_load(&in->boundary) == atomic_load(&rx->head);
 
 	if (shunt_end_seems(&stream->end, SHUNT_END_RESET) &&
@@ -64,7 +64,7 @@ static bool ended(const struct shunt_stream *stream)
 
 	if (__builtin_expect(fin == SHUNT_NEVER, 1))
 		return false;
-	return fin == head || (atomic_load(&stream->seat.in.tail) == fin && !reads_tcp(stream));
+	return fin == head || (atomic_load(&stream->seat->in.tail) == fin && !reads_tcp(stream));
 }
 
 /* So may a reset; while TCP is read, the kernel's own says when, if it knows already (shunt_loss_end). */
@@ -99,13 +99,13 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 
 static bool has_room(struct shunt_stream *stream)
 {
-	const struct shunt_seat_out *out = &stream->seat.out;
+	const struct shunt_seat_out *out = &stream->seat->out;
 
 	if (shunt_seat_turns(out))
 		return true;
 	if (shunt_seat_room(out, atomic_load(&out->staged)) >= out->ring.bytes / 2 &&
 	    (__builtin_expect(!shunt_seat_rest(out) && !out->stage.kept_wr, 1) ||
-	     shunt_send_buffer_roomy(&stream->seat)))
+	     shunt_send_buffer_roomy(stream->seat)))
 		return true;
 	return shunt_overflow_has_room(stream);
 }
@@ -117,7 +117,7 @@ static bool has_room(struct shunt_stream *stream)
  */
 static bool may_grow(const struct shunt_stream *stream)
 {
-	const struct shunt_seat_out *out = &stream->seat.out;
+	const struct shunt_seat_out *out = &stream->seat->out;
 
 	if (atomic_load_explicit(&out->ring.old_bytes, memory_order_relaxed) &&
 	    atomic_load_explicit(&out->ring.consumed, memory_order_relaxed) < out->ring.from)
@@ -129,7 +129,7 @@ static bool may_grow(const struct shunt_stream *stream)
 /* Where the next send goes: a peer that has released the stream takes nothing from the link any more (tx.c). */
 static bool sends_tcp(const struct shunt_stream *stream)
 {
-	return !shunt_heading_on_link(&stream->seat.out.heading) ||
+	return !shunt_heading_on_link(&stream->seat->out.heading) ||
 	       shunt_stream_looks_released(stream);
 }
 
@@ -140,9 +140,9 @@ static bool sends_tcp(const struct shunt_stream *stream)
  */
 static bool link_writable(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
-	if (__builtin_expect(atomic_load_explicit(&stream->seat.lane->failed, memory_order_relaxed),
+	if (__builtin_expect(atomic_load_explicit(&stream->seat->lane->failed, memory_order_relaxed),
 			     0))
 		return false;	/* where it goes on is told soon */
 	if (has_room(stream))
@@ -157,7 +157,7 @@ static bool link_writable(struct shunt_stream *stream)
 
 uint32_t shunt_ready_user(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint32_t ready;
 
 	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
@@ -197,13 +197,13 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 	 * the rest comes over TCP, and perhaps the end with it. Behind a repeat FIN tells of the end.
 	 */
 	else if ((shunt_end_at(&stream->end) != SHUNT_NEVER && !ended(stream)) ||
-		 (shunt_intake_on_link(&stream->seat.in.intake) &&
-		  !shunt_intake_repeats(&stream->seat.in.intake) &&
-		  atomic_load(&stream->seat.in.boundary) != SHUNT_NEVER))
+		 (shunt_intake_on_link(&stream->seat->in.intake) &&
+		  !shunt_intake_repeats(&stream->seat->in.intake) &&
+		  atomic_load(&stream->seat->in.boundary) != SHUNT_NEVER))
 		ask |= EPOLLRDHUP;
 	if (sends_tcp(stream) && !atomic_load(&stream->tx.backlog.bytes) &&
-	    !shunt_heading_halted(&stream->seat.out.heading) && !shunt_proof_holds(stream)) {
-		if (awaits_handback(&stream->seat.out))
+	    !shunt_heading_halted(&stream->seat->out.heading) && !shunt_proof_holds(stream)) {
+		if (awaits_handback(&stream->seat->out))
 			ask |= EPOLLERR;
 		else if (
 			!was_reset(
@@ -211,8 +211,8 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 			ask |= EPOLLOUT | EPOLLWRNORM;
 	}
 	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
-	else if (shunt_heading_unpassed(&stream->seat.out.heading) ||
-		 shunt_heading_halted(&stream->seat.out.heading))
+	else if (shunt_heading_unpassed(&stream->seat->out.heading) ||
+		 shunt_heading_halted(&stream->seat->out.heading))
 		ask |= EPOLLERR;
 	return ask;
 }
@@ -254,9 +254,9 @@ uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)
 bool shunt_ready_flushed(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
-	return !(atomic_load(&stream->seat.work) & ~SHUNT_WORK_DONE) && !tx->backlog.bytes &&
+	return !(atomic_load(&stream->seat->work) & ~SHUNT_WORK_DONE) && !tx->backlog.bytes &&
 	       (atomic_load(&out->posted) >= atomic_load(&out->staged) ||
 		shunt_end_has(&stream->end, SHUNT_END_BROKEN) || shunt_stream_is_released(stream));
 }
@@ -267,10 +267,10 @@ bool shunt_ready_flushed(struct shunt_stream *stream)
  */
 bool shunt_ready_answered(struct shunt_stream *stream)
 {
-	uint8_t retiring = atomic_load(&stream->seat.leaving.retiring);
+	uint8_t retiring = atomic_load(&stream->seat->leaving.retiring);
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED ||
-	    shunt_intake_final(&stream->seat.in.intake) || retiring == SHUNT_CANNOT_RETIRE)
+	    shunt_intake_final(&stream->seat->in.intake) || retiring == SHUNT_CANNOT_RETIRE)
 		return true;
 	return retiring == SHUNT_RETIRED && shunt_ready_flushed(stream);
 }

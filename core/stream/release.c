@@ -10,7 +10,7 @@ static uint8_t state_of_link(struct shunt_engine *engine, struct shunt_stream *s
 	uint8_t state;
 
 	shunt_lock_take(&engine->group.lock);
-	link = stream->seat.link;
+	link = stream->seat->link;
 	state = link ? atomic_load(&link->state) : SHUNT_LINK_DEAD;
 	shunt_lock_leave(&engine->group.lock);
 	return state;
@@ -18,8 +18,8 @@ static uint8_t state_of_link(struct shunt_engine *engine, struct shunt_stream *s
 
 bool shunt_streams_owes(const struct shunt_stream *stream)
 {
-	const struct shunt_seat_out *out = &stream->seat.out;
-	uint64_t retired = atomic_load(&stream->seat.lane->retired);
+	const struct shunt_seat_out *out = &stream->seat->out;
+	uint64_t retired = atomic_load(&stream->seat->lane->retired);
 
 	return (shunt_heading_on_link(&out->heading) || shunt_heading_unpassed(&out->heading)) &&
 	       (atomic_load(&out->staged) != atomic_load(&out->posted) ||
@@ -30,7 +30,7 @@ bool shunt_streams_owes(const struct shunt_stream *stream)
 void shunt_streams_let_go(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	shunt_assert_held(&stream->tx.lock);
 	if ((shunt_heading_halted(&out->heading) && shunt_streams_owes(stream)) ||
@@ -46,7 +46,7 @@ void shunt_streams_leave_dead(struct shunt_engine *engine, struct shunt_stream *
 	uint8_t state = state_of_link(engine, stream);
 
 	shunt_assert_held(&stream->tx.lock);
-	if (state == SHUNT_LINK_BROKEN && shunt_intake_final(&stream->seat.in.intake))
+	if (state == SHUNT_LINK_BROKEN && shunt_intake_final(&stream->seat->in.intake))
 		shunt_streams_let_go(stream);	/* it has been told of; else that is still to come, and does this */
 	if (state == SHUNT_LINK_DEAD) {	/* nobody is there to release it */
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);

@@ -9,20 +9,20 @@
 
 static uint64_t *place(const struct shunt_stream *stream)
 {
-	return &stream->seat.control->word[SHUNT_IMM_REPEAT];
+	return &stream->seat->control->word[SHUNT_IMM_REPEAT];
 }
 
 /* A child's copy of its parent's stream has no control line. */
 static bool is_due(const struct shunt_stream *stream)
 {
-	return shunt_intake_repeats(&stream->seat.in.intake) &&
+	return shunt_intake_repeats(&stream->seat->in.intake) &&
 	       atomic_load(&stream->state) == SHUNT_LINKED;
 }
 
 const char *shunt_repeat_heard(struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t reads_to = shunt_intake_on_link(&in->intake) ? atomic_load(&rx->head) :
 								atomic_load(&in->boundary);
 
@@ -35,7 +35,7 @@ const char *shunt_repeat_heard(struct shunt_stream *stream, uint64_t at)
 bool shunt_repeat_overtook(struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	shunt_assert_held(&stream->engine->group.lock);
 	if (at >= atomic_load(&rx->head) || atomic_load(&in->boundary) != SHUNT_NEVER ||
@@ -49,11 +49,11 @@ bool shunt_repeat_overtook(struct shunt_stream *stream, uint64_t at)
 /* Where the reader passes, or has passed, to TCP behind the repeat. */
 static uint64_t turns_at(const struct shunt_stream *stream)
 {
-	uint64_t boundary = atomic_load(&stream->seat.in.boundary),
-		 second = atomic_load(&stream->seat.in.second);
+	uint64_t boundary = atomic_load(&stream->seat->in.boundary),
+		 second = atomic_load(&stream->seat->in.second);
 
-	if (shunt_intake_on_link(&stream->seat.in.intake))
-		return boundary == SHUNT_NEVER ? atomic_load(&stream->seat.in.tail) : boundary;
+	if (shunt_intake_on_link(&stream->seat->in.intake))
+		return boundary == SHUNT_NEVER ? atomic_load(&stream->seat->in.tail) : boundary;
 	return boundary == SHUNT_NEVER ? atomic_load(&stream->rx.head) : second;
 }
 
@@ -81,7 +81,7 @@ uint64_t shunt_repeat_without(const struct shunt_stream *stream, uint64_t tcp)
 	uint64_t repeated = shunt_repeat_bytes(stream), head = atomic_load(&rx->head);
 	uint64_t from, before = 0;
 
-	if (repeated && is_ahead(&stream->seat.in)) {
+	if (repeated && is_ahead(&stream->seat->in)) {
 		from = __atomic_load_n(place(stream), __ATOMIC_RELAXED);
 		before = from > head ? from - head : 0;	/* without rx.lock: the reader may have come to it */
 	}
@@ -122,7 +122,7 @@ bool shunt_repeat_drop(struct shunt_stream *stream, int fd, bool patient)
 	uint64_t head = atomic_load(&rx->head), from, got, until = 0;
 
 	shunt_assert_held(&stream->rx.lock);
-	if (is_ahead(&stream->seat.in))
+	if (is_ahead(&stream->seat->in))
 		return true;
 	while ((from = __atomic_load_n(place(stream), __ATOMIC_RELAXED)) < head) {
 		got = drop_some(stream, fd, head - from);
@@ -159,18 +159,18 @@ void shunt_repeat_await(struct shunt_stream *stream, int fd)
 bool shunt_repeat_catch_up(struct shunt_stream *stream, int fd)
 {
 	shunt_assert_held(&stream->rx.lock);
-	if (is_ahead(&stream->seat.in))
+	if (is_ahead(&stream->seat->in))
 		return true;
 	if (!shunt_repeat_drop(stream, fd, false))
 		return false;
-	shunt_intake_turn(&stream->seat.in.intake, SHUNT_INTAKE_CATCHES_UP);
+	shunt_intake_turn(&stream->seat->in.intake, SHUNT_INTAKE_CATCHES_UP);
 	return true;
 }
 
 bool shunt_repeat_hides(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	int there = 0;
 
 	if (!is_due(stream) || is_ahead(in) || shunt_intake_on_link(&in->intake))
@@ -205,7 +205,7 @@ static bool comes(struct shunt_engine *engine, int fd, uint64_t wanted, bool tru
 bool shunt_repeat_covers(struct shunt_stream *stream, int fd, bool declined)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t end = shunt_end_at(&stream->end), head = atomic_load(&rx->head);
 
 	shunt_assert_held(&stream->rx.lock);

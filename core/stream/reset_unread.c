@@ -8,7 +8,7 @@
 
 void shunt_reset_unread_heard(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t upto)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	if (shunt_end_has(&stream->end, SHUNT_END_RESET) ||
 	    (atomic_load(&out->exposed) <= upto && atomic_load(&out->staged) <= upto))
@@ -22,7 +22,7 @@ void shunt_reset_unread_heard(struct shunt_engine *engine, struct shunt_stream *
 static bool is_unread(const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
-	const struct shunt_seat_out *out = &stream->seat.out;
+	const struct shunt_seat_out *out = &stream->seat->out;
 
 	return shunt_heading_on_link(&out->heading) &&
 	       !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN) &&
@@ -46,7 +46,7 @@ static bool is_left(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
 	return atomic_load(&stream->state) == SHUNT_LINKED &&
-	       atomic_load(&stream->seat.out.left_at) != SHUNT_NEVER;
+	       atomic_load(&stream->seat->out.left_at) != SHUNT_NEVER;
 }
 
 static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -54,7 +54,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && is_unread(stream))
 		shunt_tx_leave_link(engine, stream->fd, stream);
-	atomic_store(&stream->seat.out.left_at, SHUNT_NEVER);
+	atomic_store(&stream->seat->out.left_at, SHUNT_NEVER);
 	shunt_lock_leave(&stream->tx.lock);
 }
 

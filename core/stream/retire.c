@@ -41,7 +41,7 @@
 static uint64_t resume_from(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	shunt_assert_held(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
@@ -63,7 +63,7 @@ static void stop_reading(struct shunt_engine *engine, struct shunt_seat_in *in)
 
 static void stop_sending(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	shunt_assert_held(&stream->tx.lock);
 	atomic_store(&out->want_link, false);
@@ -83,7 +83,7 @@ static void stop_sending(struct shunt_engine *engine, struct shunt_stream *strea
  */
 static void stop_sending_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	shunt_assert_held(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&out->heading) &&
@@ -98,10 +98,10 @@ void shunt_retire_ask_again(struct shunt_stream *stream)
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
-	    atomic_load(&stream->seat.leaving.retiring) == SHUNT_TAKEN) {
-		message.stream = stream->seat.peer_id;
+	    atomic_load(&stream->seat->leaving.retiring) == SHUNT_TAKEN) {
+		message.stream = stream->seat->peer_id;
 		message.take = shunt_takeover_stand(stream);
-		shunt_link_send(stream->seat.link, &message, NULL, 0);
+		shunt_link_send(stream->seat->link, &message, NULL, 0);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
@@ -115,18 +115,18 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
-	    atomic_load(&stream->seat.in.proof.state) != SHUNT_EXPECTED &&
+	    atomic_load(&stream->seat->in.proof.state) != SHUNT_EXPECTED &&
 	    !shunt_fork_rest_holds(stream) &&
-	    atomic_load(&stream->seat.leaving.retiring) == SHUNT_STAYING &&
-	    !shunt_intake_final(&stream->seat.in.intake)) {
-		atomic_store(&stream->seat.leaving.retiring, SHUNT_RETIRING);
-		shunt_patience_begin(stream->seat.link);
+	    atomic_load(&stream->seat->leaving.retiring) == SHUNT_STAYING &&
+	    !shunt_intake_final(&stream->seat->in.intake)) {
+		atomic_store(&stream->seat->leaving.retiring, SHUNT_RETIRING);
+		shunt_patience_begin(stream->seat->link);
 		shunt_streams_because(engine, stream, reason);
-		message.stream = stream->seat.peer_id;
+		message.stream = stream->seat->peer_id;
 		stop_sending(engine, stream);
 		message.retire.offset = resume_from(engine, stream);
-		message.retire.announced = stream->seat.out.announced;
-		shunt_link_send(stream->seat.link, &message, NULL, 0);
+		message.retire.announced = stream->seat->out.announced;
+		shunt_link_send(stream->seat->link, &message, NULL, 0);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
@@ -136,12 +136,12 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 /* Behind an UPGRADE that has not been passed `tail` may be its offset, and the ring has nothing. */
 static bool is_unread_here(const struct shunt_stream *stream)
 {
-	uint64_t from = shunt_intake_on_link(&stream->seat.in.intake) ?
+	uint64_t from = shunt_intake_on_link(&stream->seat->in.intake) ?
 				atomic_load(&stream->rx.head) :
-				atomic_load(&stream->seat.in.boundary);
+				atomic_load(&stream->seat->in.boundary);
 
-	return !shunt_intake_copied(&stream->seat.in.intake) && from != SHUNT_NEVER &&
-	       atomic_load(&stream->seat.in.tail) > from;
+	return !shunt_intake_copied(&stream->seat->in.intake) && from != SHUNT_NEVER &&
+	       atomic_load(&stream->seat->in.tail) > from;
 }
 
 /*
@@ -152,14 +152,14 @@ static bool is_kept_back(struct shunt_stream *stream)
 {
 	return atomic_load(&stream->state) == SHUNT_LINKED &&
 	       (is_unread_here(stream) || stream->tx.backlog.bytes ||
-		atomic_load(&stream->seat.in.proof.state) == SHUNT_EXPECTED);
+		atomic_load(&stream->seat->in.proof.state) == SHUNT_EXPECTED);
 }
 
 /* Both locks held. */
 static void become_plain(struct shunt_stream *stream)
 {
 	atomic_store(&stream->state, SHUNT_PLAIN);
-	shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_RETIRES);
+	shunt_heading_turn(&stream->seat->out.heading, SHUNT_HEADING_RETIRES);
 	shunt_fork_slots_settle(stream);
 }
 
@@ -171,23 +171,23 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED) {
 		done = true;
-	} else if (shunt_intake_final(&stream->seat.in.intake)) {
+	} else if (shunt_intake_final(&stream->seat->in.intake)) {
 		done = true;
-		if (!is_kept_back(stream) && !shunt_heading_halted(&stream->seat.out.heading)) {
+		if (!is_kept_back(stream) && !shunt_heading_halted(&stream->seat->out.heading)) {
 			become_plain(stream);
 			shunt_streams_leave_dead(engine, stream);
 		}
-	} else if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRED &&
+	} else if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED &&
 		   shunt_stream_knows_more(stream)) {
-		atomic_store(&stream->seat.leaving.retiring, SHUNT_CANNOT_RETIRE);
-	} else if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRED &&
+		atomic_store(&stream->seat->leaving.retiring, SHUNT_CANNOT_RETIRE);
+	} else if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED &&
 		   shunt_ready_flushed(stream)) {
 		become_plain(stream);
-		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RELEASE);
+		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
 		shunt_service_paces(engine);
 		done = true;
-	} else if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_RETIRED) {
-		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_DONE); /* tells when all is posted */
+	} else if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED) {
+		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE); /* tells when all is posted */
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	if (done)
@@ -200,7 +200,7 @@ void shunt_retire_failed(struct shunt_engine *engine, struct shunt_stream *strea
 {
 	shunt_lock_take(&stream->rx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
-	    shunt_intake_final(&stream->seat.in.intake) && is_unread_here(stream))
+	    shunt_intake_final(&stream->seat->in.intake) && is_unread_here(stream))
 		shunt_streams_reset_tcp(engine, stream->fd);
 	shunt_lock_leave(&stream->rx.lock);
 }
@@ -215,17 +215,17 @@ static bool is_read_to_end(struct shunt_stream *stream)
 
 bool shunt_retire_alone(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_leaving *leaving = &stream->seat.leaving;
+	struct shunt_leaving *leaving = &stream->seat->leaving;
 	bool final, covered;
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	final = shunt_intake_final(&stream->seat.in.intake);
+	final = shunt_intake_final(&stream->seat->in.intake);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
 	    (final || atomic_load(&leaving->retiring) == SHUNT_CANNOT_RETIRE)) {
 		covered = shunt_repeat_covers(stream, stream->fd, !final);
 		if (covered)
-			stop_reading(engine, &stream->seat.in);
+			stop_reading(engine, &stream->seat->in);
 		/* A peer that goes on may have sent more by the link. */
 		if ((final || covered || is_read_to_end(stream)) && !is_kept_back(stream))
 			atomic_store(&leaving->retiring, SHUNT_RETIRED);
@@ -239,7 +239,7 @@ bool shunt_retire_alone(struct shunt_engine *engine, struct shunt_stream *stream
 void shunt_retire_tell_relative(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (atomic_load(&stream->handing.fd) >= 0 &&
-	    atomic_load(&stream->seat.leaving.retiring) != SHUNT_RETIRED &&
+	    atomic_load(&stream->seat->leaving.retiring) != SHUNT_RETIRED &&
 	    !shunt_retire_alone(engine, stream))
 		shunt_retire_failed(engine, stream);
 	shunt_handover_answer(engine, stream);
@@ -248,15 +248,15 @@ void shunt_retire_tell_relative(struct shunt_engine *engine, struct shunt_stream
 /* The peer takes the bytes behind the last one on the link from TCP. Both locks held. */
 static void stop_sending_taken(struct shunt_stream *stream)
 {
-	stream->seat.out.quick = false;
-	atomic_store(&stream->seat.out.want_link, false);
-	shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_LEAVES);
+	stream->seat->out.quick = false;
+	atomic_store(&stream->seat->out.want_link, false);
+	shunt_heading_turn(&stream->seat->out.heading, SHUNT_HEADING_LEAVES);
 }
 
 /* A relative has taken the stream, as far as we know. Any lock. */
 static bool is_taken(const struct shunt_stream *stream)
 {
-	uint8_t retiring = atomic_load(&stream->seat.leaving.retiring);
+	uint8_t retiring = atomic_load(&stream->seat->leaving.retiring);
 
 	return retiring == SHUNT_TAKEN ||
 	       (retiring == SHUNT_RESTING && shunt_fork_rest_is_taken(stream));
@@ -266,24 +266,24 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 {
 	bool taken = is_taken(stream);
 
-	if (!taken && atomic_load(&stream->seat.leaving.retiring) != SHUNT_RETIRING) {
-		shunt_link_distrust(stream->seat.link, "a RETIRED without a RETIRE");
+	if (!taken && atomic_load(&stream->seat->leaving.retiring) != SHUNT_RETIRING) {
+		shunt_link_distrust(stream->seat->link, "a RETIRED without a RETIRE");
 		return;
 	}
 	if (!taken)
-		shunt_patience_end(stream->seat.link);
+		shunt_patience_end(stream->seat->link);
 	shunt_group_poll_fully(engine);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	if (done && !taken && shunt_intake_repeats(&stream->seat.in.intake))
+	if (done && !taken && shunt_intake_repeats(&stream->seat->in.intake))
 		done = shunt_repeat_drop(stream, stream->fd, true);
 	if (done)
-		stop_reading(engine, &stream->seat.in);
+		stop_reading(engine, &stream->seat->in);
 	if (taken && done)
 		stop_sending_taken(stream);
 	else if (taken)
 		shunt_fork_rest_revoke(stream);
-	atomic_store(&stream->seat.leaving.retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
+	atomic_store(&stream->seat->leaving.retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
 	if (!taken)
 		stop_sending_heard(engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
@@ -304,7 +304,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason,
 			       uint64_t deadline)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	for (;;) {
 		shunt_retire_begin(engine, stream, reason);
@@ -339,12 +339,12 @@ void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted)
 static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	bool unread = false;
 
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&out->heading) &&
-	    atomic_load(&stream->seat.leaving.asked) == SHUNT_NOT_ASKED &&
+	    atomic_load(&stream->seat->leaving.asked) == SHUNT_NOT_ASKED &&
 	    !shunt_stream_is_released(stream)) {
 		shunt_credit_look(engine, stream);
 		unread = atomic_load(&out->ring.consumed) < atomic_load(&out->posted);
@@ -375,8 +375,8 @@ static uint64_t answer_until(struct shunt_engine *engine, struct shunt_stream *s
 	uint64_t until = shunt_now(engine);
 
 	shunt_lock_take(&engine->group.lock);
-	if (stream->seat.link)
-		until = shunt_patience_until(stream->seat.link);
+	if (stream->seat->link)
+		until = shunt_patience_until(stream->seat->link);
 	shunt_lock_leave(&engine->group.lock);
 	return until;
 }
@@ -389,7 +389,7 @@ static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum sh
 	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
 		return -EBUSY;
 	while (!shunt_retire_complete(engine, stream)) {
-		if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_CANNOT_RETIRE)
+		if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_CANNOT_RETIRE)
 			return -EBUSY;
 		if (shunt_now(engine) >= deadline)
 			return -ETIMEDOUT;
@@ -451,7 +451,7 @@ static int retire_later(struct shunt_engine *engine, struct shunt_stream *stream
 	if (shunt_retire_complete(engine, stream))
 		kept_back = is_kept_back(stream);
 	else
-		kept_back = atomic_load(&stream->seat.leaving.retiring) == SHUNT_CANNOT_RETIRE;
+		kept_back = atomic_load(&stream->seat->leaving.retiring) == SHUNT_CANNOT_RETIRE;
 	if (shunt_stream_is_plain(stream))
 		return 0;
 	return kept_back && shunt_retire_alone(engine, stream) ? 0 : -EAGAIN;
@@ -474,7 +474,7 @@ int shunt_stream_retire_output(struct shunt_engine *engine, int fd, struct shunt
 	bool strange;
 
 	shunt_lock_take(&engine->group.lock);	/* under it the stream keeps its link */
-	strange = stream->seat.link && shunt_patience_strange(stream->seat.link);
+	strange = stream->seat->link && shunt_patience_strange(stream->seat->link);
 	shunt_lock_leave(&engine->group.lock);
 	if (!strange || !shunt_stream_is_nonblocking(stream))
 		return shunt_stream_retire(engine, fd, stream, reason);
@@ -515,7 +515,7 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 		     const struct shunt_message *answer)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	int result = 0;
 	bool back;
 
@@ -533,12 +533,12 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 	     shunt_heading_is(&out->heading, SHUNT_HEADING_KERNELS)))
 		return -ENODATA;	/* TCP has gone on behind unread bytes of the link */
 	if (back) {
-		shunt_lock_take(&stream->seat.lane->lock);
+		shunt_lock_take(&stream->seat->lane->lock);
 		result = shunt_again_take_back(engine, stream, offset, answer);
-		shunt_lock_leave(&stream->seat.lane->lock);
-		shunt_lane_kick(stream->seat.lane);
+		shunt_lock_leave(&stream->seat->lane->lock);
+		shunt_lane_kick(stream->seat->lane);
 	} else {
-		result = shunt_link_send_now(stream->seat.link, answer);
+		result = shunt_link_send_now(stream->seat->link, answer);
 	}
 	if (!is_unanswered(result))
 		shunt_heading_turn(&out->heading, SHUNT_HEADING_IS_POSTED);	/* the peer asked, so it knows */
@@ -553,7 +553,7 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 /* The queue pair has died meanwhile, or the link: RESUME says which end has what, or the peer is gone. */
 static bool is_moot(const struct shunt_stream *stream)
 {
-	struct shunt_link *link = stream->seat.link;
+	struct shunt_link *link = stream->seat->link;
 
 	return !link || atomic_load(&link->state) != SHUNT_LINK_UP;
 }
@@ -564,37 +564,37 @@ static bool is_moot(const struct shunt_stream *stream)
  */
 static bool may_answer(struct shunt_stream *stream)
 {
-	return atomic_load(&stream->seat.in.announced) >= stream->seat.leaving.announced ||
-	       shunt_intake_copied(&stream->seat.in.intake) || is_moot(stream);
+	return atomic_load(&stream->seat->in.announced) >= stream->seat->leaving.announced ||
+	       shunt_intake_copied(&stream->seat->in.intake) || is_moot(stream);
 }
 
 /* False: the channel is full for now. */
 static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_RETIRED,
-					 .stream = stream->seat.peer_id };
+					 .stream = stream->seat->peer_id };
 	int result = -EPIPE;
 
 	if (is_moot(stream)) {
-		atomic_store(&stream->seat.leaving.asked, SHUNT_DECLINED);
+		atomic_store(&stream->seat->leaving.asked, SHUNT_DECLINED);
 		return true;
 	}
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	/* The peer had not heard of a relative of ours before it asked, and does not listen to one any more. */
-	if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_RESTING ||
-	    atomic_load(&stream->seat.leaving.retiring) == SHUNT_TAKEN)
+	if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_RESTING ||
+	    atomic_load(&stream->seat->leaving.retiring) == SHUNT_TAKEN)
 		shunt_fork_rest_revoke(stream);
-	result = give_back(engine, stream, stream->seat.leaving.offset, &message);
+	result = give_back(engine, stream, stream->seat->leaving.offset, &message);
 	message.reason = result != 0;
 	if (result != -EAGAIN)
-		atomic_store(&stream->seat.leaving.asked, result ? SHUNT_DECLINED : SHUNT_GIVEN);
+		atomic_store(&stream->seat->leaving.asked, result ? SHUNT_DECLINED : SHUNT_GIVEN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (result == -EPROTO)
-		shunt_link_distrust(stream->seat.link, shunt_again_wrong);
+		shunt_link_distrust(stream->seat->link, shunt_again_wrong);
 	else if (result && !is_unanswered(result))
-		shunt_link_send(stream->seat.link, &message, NULL, 0);
+		shunt_link_send(stream->seat->link, &message, NULL, 0);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	return result != -EAGAIN;
 }
@@ -602,7 +602,7 @@ static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 /* False: the peer has asked before. */
 static bool note_asked(struct shunt_stream *stream, uint64_t offset, uint64_t announced)
 {
-	struct shunt_leaving *leaving = &stream->seat.leaving;
+	struct shunt_leaving *leaving = &stream->seat->leaving;
 	uint8_t asked;
 
 	shunt_lock_take(&stream->tx.lock);
@@ -622,7 +622,7 @@ void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream
 	struct shunt_service *service = engine->service;
 
 	if (!note_asked(stream, offset, announced)) {
-		shunt_link_distrust(stream->seat.link, "a second request to hand back");
+		shunt_link_distrust(stream->seat->link, "a second request to hand back");
 		return;
 	}
 	shunt_group_poll_fully(engine);
@@ -640,13 +640,13 @@ void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream
 static bool stands(struct shunt_engine *engine, struct shunt_stream *stream,
 		   const struct shunt_stand *stand)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	bool on_link = stand->sent != SHUNT_NEVER, as_told;
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || is_moot(stream) ||
 	    shunt_fork_rest_holds(stream) ||
-	    atomic_load(&stream->seat.leaving.retiring) != SHUNT_STAYING ||
-	    atomic_load(&stream->seat.leaving.asked) != SHUNT_NOT_ASKED ||
+	    atomic_load(&stream->seat->leaving.retiring) != SHUNT_STAYING ||
+	    atomic_load(&stream->seat->leaving.asked) != SHUNT_NOT_ASKED ||
 	    atomic_load(&in->proof.state) != SHUNT_PROVEN)
 		return false;
 	shunt_lock_take(&engine->group.lock);
@@ -663,11 +663,11 @@ static void close_direction(struct shunt_engine *engine, struct shunt_stream *st
 {
 	shunt_assert_held(&stream->rx.lock);
 	shunt_lock_take(&engine->group.lock);
-	shunt_intake_turn(&stream->seat.in.intake, SHUNT_INTAKE_CLOSES);
-	if (atomic_load(&stream->seat.in.boundary) == SHUNT_NEVER)
-		atomic_store(&stream->seat.in.boundary, at);
+	shunt_intake_turn(&stream->seat->in.intake, SHUNT_INTAKE_CLOSES);
+	if (atomic_load(&stream->seat->in.boundary) == SHUNT_NEVER)
+		atomic_store(&stream->seat->in.boundary, at);
 	else
-		atomic_store(&stream->seat.in.second, at);	/* behind an upgrade that has not been passed */
+		atomic_store(&stream->seat->in.second, at);	/* behind an upgrade that has not been passed */
 	shunt_lock_leave(&engine->group.lock);
 	shunt_track_settle(engine, stream);
 }
@@ -677,7 +677,7 @@ static enum shunt_told yield(struct shunt_engine *engine, struct shunt_stream *s
 			     const struct shunt_stand *stand, bool to_owner)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_RETIRED,
-					 .stream = stream->seat.peer_id };
+					 .stream = stream->seat->peer_id };
 	int result;
 
 	if (!stands(engine, stream, stand))
@@ -686,11 +686,11 @@ static enum shunt_told yield(struct shunt_engine *engine, struct shunt_stream *s
 	message.reason = result != 0;
 	if (is_unanswered(result) || (result && !to_owner))
 		return SHUNT_TOLD_NOTHING;
-	atomic_store(&stream->seat.leaving.asked, result ? SHUNT_DECLINED : SHUNT_GIVEN_AWAY);
+	atomic_store(&stream->seat->leaving.asked, result ? SHUNT_DECLINED : SHUNT_GIVEN_AWAY);
 	if (!result && stand->sent != SHUNT_NEVER)
 		close_direction(engine, stream, stand->sent);
 	if (result)
-		shunt_link_send(stream->seat.link, &message, NULL, 0);
+		shunt_link_send(stream->seat->link, &message, NULL, 0);
 	return message.reason ? SHUNT_TOLD_NO : SHUNT_TOLD_YES;
 }
 
@@ -699,7 +699,7 @@ enum shunt_told shunt_retire_yield(struct shunt_engine *engine, struct shunt_str
 {
 	enum shunt_told told;
 
-	switch (atomic_load(&stream->seat.leaving.asked)) {
+	switch (atomic_load(&stream->seat->leaving.asked)) {
 	case SHUNT_GIVEN_AWAY:
 		return SHUNT_TOLD_YES;
 	case SHUNT_NOT_ASKED:

@@ -10,8 +10,8 @@
 /* The ring that the sender is to use after the present one. False: there is no room for it. */
 static bool prepare_ring(struct shunt_stream *stream, uint32_t bytes, struct shunt_place *place)
 {
-	struct shunt_link *link = stream->seat.link;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_link *link = stream->seat->link;
+	struct shunt_seat_in *in = &stream->seat->in;
 	const struct ibv_mr *mr;
 	uint64_t offset = shunt_arena_take(&link->arena, bytes, &mr);
 
@@ -19,7 +19,7 @@ static bool prepare_ring(struct shunt_stream *stream, uint32_t bytes, struct shu
 		return false;
 	*place = (struct shunt_place) { .ring_offset = offset,
 					.ring_bytes = bytes,
-					.stream = stream->seat.id,
+					.stream = stream->seat->id,
 					.rkey = mr->rkey };
 	in->ring.next = link->arena_base + offset;
 	atomic_store(&in->ring.next_bytes, bytes);
@@ -44,8 +44,8 @@ static uint64_t allowed_by_program(struct shunt_stream *stream)
 
 static void offer_ring(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
-	struct shunt_arena *arena = &stream->seat.link->arena;
+	struct shunt_seat_in *in = &stream->seat->in;
+	struct shunt_arena *arena = &stream->seat->link->arena;
 	uint64_t bytes = (uint64_t)in->ring.bytes << GROW_LOG;
 	uint64_t allowed = allowed_by_program(stream);
 	struct shunt_place place;
@@ -60,13 +60,13 @@ static void offer_ring(struct shunt_engine *engine, struct shunt_stream *stream)
 		return;
 	atomic_store(&in->ring.offered, shunt_ring_make(place.rkey, place.ring_offset, bytes));
 	atomic_fetch_add(&engine->grows, 1);
-	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RING);
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RING);
 }
 
 void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
-	struct shunt_link *link = stream->seat.link;
+	struct shunt_seat_in *in = &stream->seat->in;
+	struct shunt_link *link = stream->seat->link;
 	uint8_t *old = in->ring.at;
 	uint32_t old_bytes = in->ring.bytes;
 
@@ -90,20 +90,20 @@ void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
 static void give_all(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t head = atomic_load(&rx->head);
 
 	if (!shunt_intake_on_link(&in->intake) || shunt_intake_final(&in->intake) ||
 	    in->ring.credited == head)
 		return;
 	in->ring.credited = head;
-	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_CREDIT);
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_CREDIT);
 }
 
 void shunt_rings_grow(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	shunt_lock_take(&rx->lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
@@ -123,35 +123,35 @@ void shunt_rings_grow(struct shunt_engine *engine, struct shunt_stream *stream)
  */
 void shunt_rings_offer_small(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_SHRINK, .stream = stream->seat.peer_id };
+	struct shunt_message message = { .type = SHUNT_MSG_SHRINK, .stream = stream->seat->peer_id };
 
 	shunt_assert_held(&stream->rx.lock);
 	if (!prepare_ring(stream, shunt_narrow_u32(engine->config.ring_min), &message.shrink))
 		return;
 	atomic_fetch_add(&engine->shrinks, 1);
-	shunt_link_send(stream->seat.link, &message, NULL, 0);
+	shunt_link_send(stream->seat->link, &message, NULL, 0);
 }
 
 bool shunt_rings_change(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	shunt_assert_held(&stream->tx.lock);
 	return atomic_load(&stream->state) != SHUNT_LINKED ||
 	       !shunt_heading_on_link(&out->heading) ||
 	       shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
-	       shunt_lane_change_ring(stream->seat.lane, &stream->seat);
+	       shunt_lane_change_ring(stream->seat->lane, stream->seat);
 }
 
 /* As RING, but the sender has not asked for it and may have nothing to send. */
 void shunt_rings_shrink(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *place)
 {
 	struct shunt_engine *engine = link->engine;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	const char *wrong = NULL;
 
 	if (!shunt_link_ring_is_sound(link, place->ring_offset, place->ring_bytes) ||
-	    place->stream != stream->seat.peer_id ||
+	    place->stream != stream->seat->peer_id ||
 	    atomic_load(&stream->state) == SHUNT_CANDIDATE) {
 		shunt_link_distrust(link, "a SHRINK to no ring of this stream");
 		return;

@@ -39,9 +39,9 @@ void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count,
 /* A credit from another host comes late, and half a large ring is what a long path has under way meanwhile. */
 static uint64_t credit_step(const struct shunt_stream *stream)
 {
-	uint32_t ring = stream->seat.in.ring.bytes;
+	uint32_t ring = stream->seat->in.ring.bytes;
 
-	return ring >= LARGE_RING && stream->seat.lane->retains ? ring / 8 : ring / 2;
+	return ring >= LARGE_RING && stream->seat->lane->retains ? ring / 8 : ring / 2;
 }
 
 /*
@@ -50,7 +50,7 @@ static uint64_t credit_step(const struct shunt_stream *stream)
  */
 static void give_credit(struct shunt_stream *stream, uint64_t head)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	bool all = false;
 
 	if (__builtin_expect(atomic_load_explicit(&in->ring.sender_waits, memory_order_relaxed),
@@ -63,14 +63,14 @@ static void give_credit(struct shunt_stream *stream, uint64_t head)
 	if (head - in->ring.credited < credit_step(stream) && !all)
 		return;
 	in->ring.credited = head;
-	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_CREDIT);
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_CREDIT);
 }
 
 static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *stream,
 			    struct shunt_iov *to, int flags)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
 	size_t bytes = shunt_peek_ring(in, to, flags & MSG_TRUNC, head, &engine->config.copy);
 
@@ -83,7 +83,7 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 	head += bytes;
 	atomic_store_explicit(&rx->head, head, memory_order_release);
 	if (__builtin_expect(!atomic_load_explicit(&in->withheld, memory_order_relaxed), 1))
-		__atomic_store_n(&stream->seat.control->word[SHUNT_CONTROL_READ], head,
+		__atomic_store_n(&stream->seat->control->word[SHUNT_CONTROL_READ], head,
 				 __ATOMIC_RELEASE); /* it may be taken for credit */
 	if (__builtin_expect(atomic_load_explicit(&in->next_from, memory_order_relaxed) == head ||
 				     atomic_load_explicit(&in->boundary, memory_order_relaxed) ==
@@ -114,7 +114,7 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 			   struct shunt_iov *to, int flags)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	struct iovec iov[SHUNT_IOV_BATCH];
 	struct msghdr message = { .msg_iov = (struct iovec *)to->iov, .msg_iovlen = to->iovcnt };
 	ssize_t got;
@@ -169,8 +169,8 @@ static bool switch_due(const struct shunt_stream *stream)
 {
 	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
 
-	return atomic_load_explicit(&stream->seat.in.boundary, memory_order_relaxed) == head ||
-	       atomic_load_explicit(&stream->seat.in.next_from, memory_order_relaxed) == head;
+	return atomic_load_explicit(&stream->seat->in.boundary, memory_order_relaxed) == head ||
+	       atomic_load_explicit(&stream->seat->in.next_from, memory_order_relaxed) == head;
 }
 
 /* One attempt, without waiting. Bytes, 0 at the end, -EAGAIN or -errno. */
@@ -181,7 +181,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	ssize_t got;
 
 	shunt_assert_held(&stream->rx.lock);
-	if (__builtin_expect(atomic_load_explicit(&stream->seat.leaving.retiring,
+	if (__builtin_expect(atomic_load_explicit(&stream->seat->leaving.retiring,
 						  memory_order_relaxed) != SHUNT_STAYING,
 			     0) &&
 	    shunt_fork_rest_holds(stream))
@@ -191,7 +191,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 			shunt_track_settle(engine, stream);
 		if (shunt_proof_is_next(stream))
 			return shunt_eof_reached(stream);
-		if (shunt_intake_on_link(&stream->seat.in.intake)) {
+		if (shunt_intake_on_link(&stream->seat->in.intake)) {
 			got = receive_link(engine, stream, to, flags);
 			return got == -EAGAIN ? shunt_eof_reached(stream) : got;
 		}
@@ -290,7 +290,7 @@ struct place {
 /* Two switches may have been announced for the same byte: then the track is the one it was. So it is behind a nonce. */
 static bool has_switched(const struct shunt_stream *stream, const struct place *from)
 {
-	return from->link != shunt_intake_on_link(&stream->seat.in.intake) ||
+	return from->link != shunt_intake_on_link(&stream->seat->in.intake) ||
 	       from->boundary == atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
 }
 
@@ -301,9 +301,9 @@ static bool has_switched(const struct shunt_stream *stream, const struct place *
 static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 		    const struct place *from, bool cut)
 {
-	return cut || from->ring != stream->seat.in.ring.at ||
+	return cut || from->ring != stream->seat->in.ring.at ||
 	       (has_switched(stream, from) &&
-		(shunt_intake_on_link(&stream->seat.in.intake) || !kernel_at_mark(engine, fd)));
+		(shunt_intake_on_link(&stream->seat->in.intake) || !kernel_at_mark(engine, fd)));
 }
 
 /* The next thing that the kernel would tell is its error, and it must be there for the next call. */
@@ -331,9 +331,9 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			return got;
 	}
 	for (;;) {
-		struct place from = { .ring = stream->seat.in.ring.at,
-				      .link = shunt_intake_on_link(&stream->seat.in.intake),
-				      .boundary = shunt_proof_end_of_track(&stream->seat.in) };
+		struct place from = { .ring = stream->seat->in.ring.at,
+				      .link = shunt_intake_on_link(&stream->seat->in.intake),
+				      .boundary = shunt_proof_end_of_track(&stream->seat->in) };
 
 		if (done && is_kernels_error(engine, fd, stream))
 			return done;
@@ -341,7 +341,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 		got = attempt(engine, fd, stream, to, flags);
 		if (got > 0)
 			done += got;
-		if (got > 0 && to->left && flags & MSG_PEEK && ends_ahead(&stream->seat.in))
+		if (got > 0 && to->left && flags & MSG_PEEK && ends_ahead(&stream->seat->in))
 			done += shunt_peek_on(engine, fd, stream, to, atomic_load(&stream->rx.head) + done, flags);
 		if (got > 0 && to->left && !(flags & MSG_PEEK) &&
 		    goes_on(engine, fd, stream, &from, to->cut))

@@ -15,7 +15,7 @@
 void shunt_tx_say_end(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint8_t show = atomic_load(&out->show);
 
 	if (!shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
@@ -23,12 +23,12 @@ void shunt_tx_say_end(struct shunt_stream *stream)
 	    (show != SHUNT_SHOWN && show != SHUNT_WRITTEN))
 		return;
 	atomic_store(&out->fin, tx->offset);
-	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_FIN | shunt_seat_rest(out));
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_FIN | shunt_seat_rest(out));
 }
 
 void shunt_tx_finish(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
 		return;
@@ -72,13 +72,13 @@ void shunt_tx_end(struct shunt_stream *stream, int fd)
 static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 
 	shunt_request_refuse(engine, stream, true);
 	if (shunt_intake_on_link(&in->intake) &&
 	    atomic_load(&in->tail) - atomic_load(&rx->head) >= in->ring.bytes / 2) {
 		shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
-		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RESET);
+		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
 	}
 }
 
@@ -97,7 +97,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	while (atomic_load(&stream->state) == SHUNT_LINKED &&
-	       atomic_load(&stream->seat.leaving.retiring) <= SHUNT_TAKEN &&
+	       atomic_load(&stream->seat->leaving.retiring) <= SHUNT_TAKEN &&
 	       shunt_fork_rest_holds(stream)) {	/* a fork's child has it */
 		shunt_lock_leave(&stream->tx.lock);
 		shunt_lock_leave(&stream->rx.lock);
@@ -108,7 +108,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	}
 	linked = atomic_load(&stream->state) == SHUNT_LINKED;
 	if (linked && shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) &&
-	    stream->seat.lane->retains && shunt_end_at(&stream->end) != SHUNT_NEVER) {
+	    stream->seat->lane->retains && shunt_end_at(&stream->end) != SHUNT_NEVER) {
 		result = -ENOTCONN;	/* both ends have been said, though the kernel may not know yet (deferred_fin.h) */
 		goto leave;
 	}

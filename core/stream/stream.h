@@ -206,7 +206,7 @@ struct shunt_stream {
 	struct shunt_engine *engine;
 	struct shunt_end end;
 
-	struct shunt_seat seat;
+	struct shunt_seat *seat;	/* its life on a link; never NULL */
 	_Alignas(64) struct shunt_tx tx;
 	_Alignas(64) struct shunt_rx rx;
 
@@ -246,7 +246,7 @@ struct shunt_stream {
 /* The stream on a seat. */
 static inline struct shunt_stream *shunt_stream_of(const struct shunt_seat *seat)
 {
-	return (struct shunt_stream *)((const char *)seat - offsetof(struct shunt_stream, seat));
+	return seat->stream;
 }
 
 /* --- what is true of a stream right now, without asking the kernel; any thread --- */
@@ -263,13 +263,13 @@ static inline bool shunt_stream_is_kernels(const struct shunt_stream *stream)
 /* The peer has closed it. */
 static inline bool shunt_stream_is_released(const struct shunt_stream *stream)
 {
-	return shunt_seat_is_released(&stream->seat);
+	return shunt_seat_is_released(stream->seat);
 }
 
 /* The same, maybe a moment late. */
 static inline bool shunt_stream_looks_released(const struct shunt_stream *stream)
 {
-	return __builtin_expect(atomic_load_explicit(&stream->seat.release, memory_order_relaxed) &
+	return __builtin_expect(atomic_load_explicit(&stream->seat->release, memory_order_relaxed) &
 					SHUNT_RELEASE_HEARD,
 				0);
 }
@@ -283,13 +283,13 @@ static inline bool shunt_stream_is_agreed(const struct shunt_stream *stream)
 /* It is not being handed back for good. */
 static inline bool shunt_stream_stays(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->seat.leaving.retiring) <= SHUNT_RESTING;
+	return atomic_load(&stream->seat->leaving.retiring) <= SHUNT_RESTING;
 }
 
 /* The peer, or a relative of it, has been given our direction back, or TCP has it from us: for good. */
 static inline bool shunt_stream_is_given(const struct shunt_stream *stream)
 {
-	return atomic_load(&stream->seat.leaving.asked) >= SHUNT_GIVEN;
+	return atomic_load(&stream->seat->leaving.asked) >= SHUNT_GIVEN;
 }
 
 /* It is being used, or about to be: who must know does not yet (core/stream/offer.h). */

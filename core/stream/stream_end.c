@@ -23,7 +23,7 @@ void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_streams_reset_tcp(engine, fd);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
-	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RESET);
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
 }
 
 /* Both locks held. */
@@ -37,7 +37,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	else
 		shunt_tx_end(stream, fd);
 	shunt_proof_leave(stream);
-	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_RELEASE);
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
 	shunt_streams_leave_dead(engine, stream);
 }
 
@@ -56,7 +56,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 
 	if (shunt_fork_slots_held(stream) && atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
-	if (shunt_intake_repeats(&stream->seat.in.intake))
+	if (shunt_intake_repeats(&stream->seat->in.intake))
 		shunt_repeat_await(stream, fd);	/* what the closed socket would answer with a reset */
 	engine->end_hooks->unwatch(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
@@ -71,11 +71,11 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (stream->tx.backlog.bytes)
 		shunt_tcp_backlog_await(engine, stream);
 	shunt_request_refuse(engine, stream, false);
-	stream->seat.out.quick = false;
+	stream->seat->out.quick = false;
 	shunt_lock_take(&engine->streams_lock);
 	shunt_marks_undo_held(stream);
 	stream->fd = -1;
-	seated = stream->seat.link != NULL || stream->holds;
+	seated = stream->seat->link != NULL || stream->holds;
 	add_bytes(&engine->totals.tx, &stream->tx.bytes);
 	add_bytes(&engine->totals.rx, &stream->rx.bytes);
 	shunt_histogram_merge(engine->totals.sizes, stream->tx.sizes, SHUNT_SIZE_BUCKETS);

@@ -103,7 +103,7 @@ static void tcp_option_changed(struct shunt_stream *stream, int name, const void
 	memcpy(&on, value, sizeof(on));
 	if (name == TCP_CORK) {
 		shunt_stream_corked(stream, on);
-	} else if (on && atomic_load(&stream->seat.out.gather_since)) {
+	} else if (on && atomic_load(&stream->seat->out.gather_since)) {
 		shunt_lock_take(&stream->tx.lock);
 		shunt_stream_push(stream);
 		shunt_lock_leave(&stream->tx.lock);

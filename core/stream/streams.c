@@ -20,20 +20,24 @@
 static bool add_slab(struct shunt_engine *engine)
 {
 	struct shunt_stream **slabs, *slab;
+	struct shunt_seat *seats;
 
 	slabs = realloc(engine->slabs, (engine->slab_count + 1) * sizeof(*slabs));
 	if (!slabs)
 		return false;
 	engine->slabs = slabs;
 	slab = shunt_lsan_map(SHUNT_SLAB_STREAMS * sizeof(*slab));
-	if (!slab)
+	seats = shunt_lsan_map(SHUNT_SLAB_STREAMS * sizeof(*seats));
+	if (!slab || !seats)
 		return false;
 	slabs[engine->slab_count++] = slab;
 	for (int i = SHUNT_SLAB_STREAMS - 1; i >= 0; i--) {
 		shunt_lock_rank(&slab[i].rx.lock, SHUNT_RANK_RX);
 		shunt_lock_rank(&slab[i].tx.lock, SHUNT_RANK_TX);
+		slab[i].seat = &seats[i];
+		seats[i].stream = &slab[i];
 #ifdef SHUNT_LOCK_CHECKS
-		slab[i].seat.sender = &slab[i].tx.lock;
+		slab[i].seat->sender = &slab[i].tx.lock;
 #endif
 		slab[i].engine = engine;
 		slab[i].next_free = engine->free_streams;
@@ -52,8 +56,8 @@ static bool is_in_use(const struct shunt_stream *stream)
 
 void shunt_streams_unlink(struct shunt_stream *stream)
 {
-	shunt_send_buffer_free(&stream->seat.out.stage);
-	shunt_seat_begin(&stream->seat);
+	shunt_send_buffer_free(&stream->seat->out.stage);
+	shunt_seat_begin(stream->seat);
 	shunt_end_leave_link(&stream->end);
 }
 
@@ -143,10 +147,10 @@ struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool
 static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_assert_held(&engine->streams_lock);
-	if (!is_in_use(stream) || stream->holds || stream->seat.link || stream->fd >= 0)
+	if (!is_in_use(stream) || stream->holds || stream->seat->link || stream->fd >= 0)
 		return;
 	atomic_store(&stream->state, SHUNT_UNUSED);
-	shunt_send_buffer_free(&stream->seat.out.stage);
+	shunt_send_buffer_free(&stream->seat->out.stage);
 	shunt_again_free(stream);
 	shunt_traced_free(engine, stream);
 	free(atomic_exchange(&stream->pacing, NULL));
@@ -201,7 +205,7 @@ void shunt_streams_unhold(struct shunt_stream *stream)
  */
 static void answer_nobody(struct shunt_stream *stream)
 {
-	uint8_t retiring = atomic_load(&stream->seat.leaving.retiring);
+	uint8_t retiring = atomic_load(&stream->seat->leaving.retiring);
 
 	shunt_fork_rest_over(stream);
 	if (retiring == SHUNT_RETIRING || retiring == SHUNT_TAKEN)
@@ -215,19 +219,19 @@ int shunt_streams_seat(struct shunt_stream *stream, struct shunt_link *link,
 	int result;
 
 	shunt_lock_take(&stream->rx.lock);
-	result = shunt_seats_take(link, &stream->seat, lane, place);
+	result = shunt_seats_take(link, stream->seat, lane, place);
 	shunt_lock_leave(&stream->rx.lock);
 	return result;
 }
 
 static void unseat(struct shunt_stream *stream)
 {
-	if (!stream->seat.link)
+	if (!stream->seat->link)
 		return;
 	answer_nobody(stream);
-	shunt_send_buffer_leave(&stream->seat);
+	shunt_send_buffer_leave(stream->seat);
 	shunt_traced_leave(stream);
-	shunt_seats_leave(stream->seat.link, &stream->seat);
+	shunt_seats_leave(stream->seat->link, stream->seat);
 }
 
 void shunt_streams_vacate(struct shunt_stream *stream)
@@ -240,7 +244,7 @@ void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
 {
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_stream *first = atomic_load(&engine->reap);
-	uint8_t before = atomic_fetch_or(&stream->seat.release, by) & SHUNT_RELEASED_BY_BOTH;
+	uint8_t before = atomic_fetch_or(&stream->seat->release, by) & SHUNT_RELEASED_BY_BOTH;
 
 	if (before == SHUNT_RELEASED_BY_BOTH || (before | by) != SHUNT_RELEASED_BY_BOTH)
 		return;

@@ -15,7 +15,7 @@
 struct shunt_stand shunt_takeover_stand(const struct shunt_stream *stream)
 {
 	const struct shunt_tx *tx = &stream->tx;
-	const struct shunt_seat_out *out = &stream->seat.out;
+	const struct shunt_seat_out *out = &stream->seat->out;
 
 	return (struct shunt_stand) {
 		.offset = atomic_load(&stream->rx.head),
@@ -55,11 +55,11 @@ static int door_connect(struct shunt_engine *engine, const struct shunt_link *li
 
 static bool ask(struct shunt_engine *engine, int fd, pid_t owner, const struct shunt_stream *stream)
 {
-	const struct shunt_link *link = stream->seat.link;
+	const struct shunt_link *link = stream->seat->link;
 	struct shunt_take take = { .magic = SHUNT_WIRE_MAGIC,
 				   .version = SHUNT_WIRE_VERSION,
 				   .owner = (uint32_t)owner,
-				   .stream = stream->seat.peer_id,
+				   .stream = stream->seat->peer_id,
 				   .stand = shunt_takeover_stand(stream) };
 	struct iovec iov = { &take, sizeof(take) };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -89,9 +89,9 @@ void shunt_takeover_try(struct shunt_engine *engine, struct shunt_stream *stream
 	bool had;
 	int fd;
 
-	if (!stream->sharing.rest || !owner || !stream->seat.link)
+	if (!stream->sharing.rest || !owner || !stream->seat->link)
 		return;
-	fd = door_connect(engine, stream->seat.link);
+	fd = door_connect(engine, stream->seat->link);
 	if (fd < 0)
 		return;
 	had = shunt_fork_rest_take(stream) && ask(engine, fd, owner, stream) &&

@@ -65,7 +65,7 @@ void shunt_tcp_backlog_linger_changed(struct shunt_stream *stream)
 static uint32_t events_for(struct shunt_stream *stream)
 {
 	bool what_comes = atomic_load(&stream->state) == SHUNT_CLOSED &&
-			  atomic_load(&stream->seat.in.proof.state) != SHUNT_EXPECTED;
+			  atomic_load(&stream->seat->in.proof.state) != SHUNT_EXPECTED;
 
 	return what_comes ? EPOLLOUT | EPOLLIN : EPOLLOUT;
 }

@@ -96,7 +96,7 @@ void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream,
 		       size_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_pendings *pendings = stream->seat.pendings;
+	struct shunt_pendings *pendings = stream->seat->pendings;
 	struct shunt_trace_book *book = book_of(engine);
 	struct shunt_pending pending = { .end = tx->offset + bytes };
 	uint64_t every = one_in(tx, traces);
@@ -107,7 +107,7 @@ void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (!bytes || !(every || atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)))
 		return;
 	if (!pendings)
-		stream->seat.pendings = pendings = calloc(1, sizeof(*pendings));
+		stream->seat->pendings = pendings = calloc(1, sizeof(*pendings));
 	if (!pendings)
 		return;
 	shunt_lock_rank(&pendings->lock, SHUNT_RANK_PENDINGS);
@@ -138,7 +138,7 @@ static void count_send(struct shunt_tx *tx, struct shunt_pendings *pendings)
 
 void shunt_traced_abandon(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_pendings *pendings = stream->seat.pendings;
+	struct shunt_pendings *pendings = stream->seat->pendings;
 
 	if (!pendings->open && shunt_pendings_any(pendings))
 		shunt_trace_count(book_of(engine), SHUNT_TRACE_ABANDONED,
@@ -147,7 +147,7 @@ void shunt_traced_abandon(struct shunt_engine *engine, struct shunt_stream *stre
 
 void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream, ssize_t taken)
 {
-	struct shunt_pendings *pendings = stream->seat.pendings;
+	struct shunt_pendings *pendings = stream->seat->pendings;
 	struct shunt_trace_book *book = book_of(engine);
 
 	if (!pendings)
@@ -166,7 +166,7 @@ void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_trace_count(book, SHUNT_TRACE_CHOSEN, pendings->chosen);
 	shunt_trace_count(book, SHUNT_TRACE_ANSWERS, pendings->answers != 0);
 	shunt_trace_count(book, SHUNT_TRACE_LOST, pendings->lost);
-	if (!shunt_heading_on_link(&stream->seat.out.heading))
+	if (!shunt_heading_on_link(&stream->seat->out.heading))
 		shunt_trace_count(book, SHUNT_TRACE_ABANDONED, shunt_pendings_drop(pendings));
 	else if (!pendings->lost && shunt_pendings_any(pendings))
 		shunt_pendings_accept(pendings, shunt_now(engine));
@@ -178,7 +178,7 @@ void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream,
 static bool is_over(const struct shunt_stream *stream)
 {
 	return atomic_load(&stream->state) != SHUNT_LINKED || shunt_stream_is_released(stream) ||
-	       shunt_intake_copied(&stream->seat.in.intake);
+	       shunt_intake_copied(&stream->seat->in.intake);
 }
 
 /*
@@ -188,7 +188,7 @@ static bool is_over(const struct shunt_stream *stream)
 static bool is_sound(const struct shunt_stream *stream, const struct shunt_lane *lane,
 		     const struct shunt_trace_record *record)
 {
-	return stream->seat.lane == lane && record->end > atomic_load(&stream->seat.in.tail) &&
+	return stream->seat->lane == lane && record->end > atomic_load(&stream->seat->in.tail) &&
 	       record->end < SHUNT_NEVER;
 }
 
@@ -217,8 +217,8 @@ void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane,
 	shunt_lock_take(&followed->lock);
 	for (int i = 0; i < SHUNT_TRACE_SLOTS && shunt_followed_next(followed, &record); i++)
 		follow(followed, lane, &record, now);
-	atomic_store(&stream->seat.in.followed,
-		     shunt_followed_see(followed, stream->seat.id, tail, now, lane->held_until));
+	atomic_store(&stream->seat->in.followed,
+		     shunt_followed_see(followed, stream->seat->id, tail, now, lane->held_until));
 	shunt_lock_leave(&followed->lock);
 	if (followed->zone.at && now - followed->zone.at > STALE)
 		shunt_request_trace(engine);
@@ -226,16 +226,16 @@ void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane,
 
 void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t head)
 {
-	struct shunt_followed *followed = stream->seat.lane->followed;
+	struct shunt_followed *followed = stream->seat->lane->followed;
 	uint64_t now = shunt_now(engine), id = 0;
 
 	if (!followed) {
-		atomic_store(&stream->seat.in.followed, 0);
+		atomic_store(&stream->seat->in.followed, 0);
 		return;
 	}
 	shunt_lock_take(&followed->lock);
-	atomic_store(&stream->seat.in.followed,
-		     shunt_followed_read(followed, stream->seat.id, head, stream->fd, now, &id));
+	atomic_store(&stream->seat->in.followed,
+		     shunt_followed_read(followed, stream->seat->id, head, stream->fd, now, &id));
 	shunt_lock_leave(&followed->lock);
 	if (id)
 		atomic_store_explicit(&stream->rx.answers, id, memory_order_relaxed);
@@ -245,41 +245,41 @@ void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream,
 
 void shunt_traced_leave(struct shunt_stream *stream)
 {
-	struct shunt_lane *lane = stream->seat.lane;
+	struct shunt_lane *lane = stream->seat->lane;
 	struct shunt_followed *followed = atomic_load(&lane->followed);
 	struct shunt_trace_book *book = book_of(stream->engine);
 
 	if (!book)
 		return;
-	if (stream->seat.pendings)
+	if (stream->seat->pendings)
 		shunt_trace_count(book, SHUNT_TRACE_ABANDONED,
-				  shunt_pendings_drop(stream->seat.pendings));
+				  shunt_pendings_drop(stream->seat->pendings));
 	shunt_lock_take(&lane->lock);
-	shunt_lane_trace_forget(lane, &stream->seat);
+	shunt_lane_trace_forget(lane, stream->seat);
 	shunt_lock_leave(&lane->lock);
 	if (followed) {
 		shunt_lock_take(&followed->lock);
-		shunt_followed_forget(followed, stream->seat.id);
+		shunt_followed_forget(followed, stream->seat->id);
 		shunt_lock_leave(&followed->lock);
 	}
-	atomic_store(&stream->seat.in.followed, 0);
+	atomic_store(&stream->seat->in.followed, 0);
 }
 
 void shunt_traced_free(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_trace_book *book = book_of(engine);
 
-	if (book && stream->seat.pendings)
-		tell_sends(book, &stream->tx, stream->seat.pendings);
-	free(stream->seat.pendings);
-	stream->seat.pendings = NULL;
+	if (book && stream->seat->pendings)
+		tell_sends(book, &stream->tx, stream->seat->pendings);
+	free(stream->seat->pendings);
+	stream->seat->pendings = NULL;
 	atomic_store(&stream->tx.trace.passes, 0);
 	atomic_store(&stream->tx.trace.ruled, 0);
 }
 
 void shunt_traced_tell(struct shunt_stream *stream)
 {
-	struct shunt_pendings *pendings = stream->seat.pendings;
+	struct shunt_pendings *pendings = stream->seat->pendings;
 	struct shunt_trace_book *book = book_of(stream->engine);
 
 	if (book && pendings)
@@ -288,9 +288,9 @@ void shunt_traced_tell(struct shunt_stream *stream)
 
 void shunt_traced_inherit(struct shunt_stream *stream)
 {
-	if (stream->seat.pendings)
-		memset(stream->seat.pendings, 0, sizeof(*stream->seat.pendings));
+	if (stream->seat->pendings)
+		memset(stream->seat->pendings, 0, sizeof(*stream->seat->pendings));
 	atomic_store(&stream->tx.trace.passes, 0);
 	atomic_store(&stream->rx.answers, 0);
-	atomic_store(&stream->seat.in.followed, 0);
+	atomic_store(&stream->seat->in.followed, 0);
 }

@@ -35,14 +35,14 @@ static void next_flip(struct shunt_engine *engine, struct shunt_stream *stream)
 	uint32_t most = shunt_narrow_u32(engine->config.flip_bytes);
 
 	if (most)
-		stream->seat.out.flip_at = stream->tx.offset + 1 + shunt_random(engine, most);
+		stream->seat->out.flip_at = stream->tx.offset + 1 + shunt_random(engine, most);
 }
 
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,
 			  enum shunt_track track)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	shunt_assert_held(&stream->tx.lock);
 	if (track == SHUNT_TCP && shunt_overflow_to_tcp(stream, stream->fd))
@@ -55,20 +55,20 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		atomic_store(&out->upgrade_at, tx->offset);
 		out->ring.from = tx->offset;
 		/* The peer may have answered what another thread of ours has just posted and is still to note. */
-		shunt_lock_take(&stream->seat.lane->lock);
-		shunt_send_buffer_begin(&stream->seat, stream->tx.offset);
-		shunt_lock_leave(&stream->seat.lane->lock);
+		shunt_lock_take(&stream->seat->lane->lock);
+		shunt_send_buffer_begin(stream->seat, stream->tx.offset);
+		shunt_lock_leave(&stream->seat->lane->lock);
 		atomic_fetch_add_explicit(&engine->upgrades, 1, memory_order_relaxed);
 		SHUNT_PROBE3(upgrade, atomic_load(&stream->fd), tx->offset,
-			     stream->seat.lane->link->peer_pid);
-		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_UPGRADE);
+			     stream->seat->lane->link->peer_pid);
+		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_UPGRADE);
 		acknowledge_at_once(engine, stream->fd);
 	} else {
 		atomic_store(&out->handback_at, tx->offset);
 		atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
 		SHUNT_PROBE3(handback, atomic_load(&stream->fd), tx->offset,
 			     shunt_left_text(stream->why.left));
-		shunt_lane_request(stream->seat.lane, &stream->seat,
+		shunt_lane_request(stream->seat->lane, stream->seat,
 				   SHUNT_WORK_HANDBACK | shunt_seat_rest(out));
 	}
 	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
@@ -82,7 +82,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 static void turn(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_track wanted)
 {
 	shunt_assert_held(&stream->tx.lock);
-	if (wanted == SHUNT_TCP && shunt_overflow_is_pending(&stream->seat.out))
+	if (wanted == SHUNT_TCP && shunt_overflow_is_pending(&stream->seat->out))
 		shunt_overflow_to_tcp(stream, stream->fd);
 	else
 		shunt_track_announce(engine, stream, wanted);
@@ -91,7 +91,7 @@ static void turn(struct shunt_engine *engine, struct shunt_stream *stream, enum 
 void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	enum shunt_track wanted;
 
 	shunt_assert_held(&stream->tx.lock);
@@ -106,7 +106,7 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 	}
 	/* The peer's wish for TCP stands, also when it proves itself afterwards. */
 	wanted = atomic_load(&out->want_link) && !atomic_load(&out->held) &&
-				 atomic_load(&stream->seat.leaving.asked) == SHUNT_NOT_ASKED &&
+				 atomic_load(&stream->seat->leaving.asked) == SHUNT_NOT_ASKED &&
 				 shunt_proof_is_complete(stream) ?
 			 SHUNT_LINK :
 			 SHUNT_TCP;
@@ -123,12 +123,12 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 
 void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	bool before = shunt_heading_on_link(&out->heading);
 
 	shunt_assert_held(&stream->tx.lock);
 	out->quick = false;
-	if (atomic_load(&stream->seat.leaving.retiring) == SHUNT_STAYING &&
+	if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_STAYING &&
 	    !shunt_heading_halted(&out->heading))
 		shunt_track_choose(engine, stream);
 	if (shunt_heading_on_link(&out->heading) != before)
@@ -138,7 +138,7 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 
 bool shunt_track_hold(struct shunt_stream *stream, uint8_t bit, bool on)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	shunt_assert_held(&stream->tx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !(atomic_load(&out->held) & bit) != on)
@@ -153,7 +153,7 @@ bool shunt_track_hold(struct shunt_stream *stream, uint8_t bit, bool on)
 /* The reader stands at the announced end of the present track. */
 static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t head)
 {
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t next;
 
 	shunt_lock_take(&engine->group.lock);
@@ -171,8 +171,8 @@ static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stre
 		shunt_repeat_catch_up(stream, stream->fd);	/* unread bytes make the kernel's close() a reset */
 	/* Of the place where a relative has taken the peer's end the peer has announced nothing. */
 	if (!shunt_intake_final(&in->intake) &&
-	    atomic_load(&stream->seat.leaving.asked) != SHUNT_GIVEN_AWAY)
-		shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_SWITCHED);
+	    atomic_load(&stream->seat->leaving.asked) != SHUNT_GIVEN_AWAY)
+		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_SWITCHED);
 	/* Of the end the program has been told when FIN came. */
 	shunt_group_tell(engine, stream,
 			 shunt_end_at(&stream->end) == head ? SHUNT_READY_TRACK :
@@ -182,7 +182,7 @@ static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stre
 void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat.in;
+	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
 
 	shunt_assert_held(&stream->rx.lock);

@@ -45,12 +45,12 @@ static int dead_error(struct shunt_stream *stream)
 
 static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->seat.peer_id };
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->seat->peer_id };
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t begun, until;
 
 	out->ring.grow_asked = true;
-	if (shunt_link_send(stream->seat.link, &message, NULL, 0))
+	if (shunt_link_send(stream->seat->link, &message, NULL, 0))
 		return;
 	begun = shunt_now(engine);
 	until = begun + GROW_PATIENCE;
@@ -68,7 +68,7 @@ static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream
  */
 static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	bool asks = !out->ring.grow_asked;
 
 	if (out->ring.bytes >= engine->config.ring_max || atomic_load(&out->ring.offer))
@@ -85,9 +85,9 @@ static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *strea
 /* A short message is taken whole or not at all, so that two writers' do not mix. */
 static bool has_room(struct shunt_stream *stream, size_t bytes)
 {
-	uint64_t room = shunt_seat_room(&stream->seat.out, stream->tx.offset);
+	uint64_t room = shunt_seat_room(&stream->seat->out, stream->tx.offset);
 
-	return shunt_seat_turns(&stream->seat.out) || room >= bytes || (bytes > SMALL && room);
+	return shunt_seat_turns(&stream->seat->out) || room >= bytes || (bytes > SMALL && room);
 }
 
 /* `more`: the program has said that more is to come (MSG_MORE, TCP_CORK). */
@@ -98,10 +98,10 @@ static size_t place(struct shunt_stream *stream, struct shunt_iov *from, size_t 
 	shunt_assert_held(&stream->tx.lock);
 	if (__builtin_expect(!has_room(stream, bytes), 0))
 		return 0;
-	if (__builtin_expect(more, 0) && !shunt_seat_turns(&stream->seat.out))
-		taken = shunt_lane_gather(stream->seat.lane, &stream->seat, from, bytes);
+	if (__builtin_expect(more, 0) && !shunt_seat_turns(&stream->seat->out))
+		taken = shunt_lane_gather(stream->seat->lane, stream->seat, from, bytes);
 	else
-		taken = shunt_lane_send(stream->seat.lane, &stream->seat, from, bytes);
+		taken = shunt_lane_send(stream->seat->lane, stream->seat, from, bytes);
 	stream->tx.offset += taken;
 	return taken;
 }
@@ -119,21 +119,21 @@ static int reset_before(struct shunt_stream *stream)
 /* The reader may have room for us that is less than half its ring: once for all that it has given. */
 static void say_blocked(struct shunt_stream *stream)
 {
-	uint64_t consumed = atomic_load(&stream->seat.out.ring.consumed);
+	uint64_t consumed = atomic_load(&stream->seat->out.ring.consumed);
 
 	shunt_user_timeout_begin(stream);
-	if (stream->seat.out.ring.blocked_at == consumed)
+	if (stream->seat->out.ring.blocked_at == consumed)
 		return;
-	stream->seat.out.ring.blocked_at = consumed;
-	shunt_lane_no_room(stream->seat.lane, atomic_load(&stream->fd));
-	shunt_lane_request(stream->seat.lane, &stream->seat, SHUNT_WORK_BLOCKED);
+	stream->seat->out.ring.blocked_at = consumed;
+	shunt_lane_no_room(stream->seat->lane, atomic_load(&stream->fd));
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_BLOCKED);
 }
 
 static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *stream,
 			 struct shunt_iov *from, size_t bytes, size_t done, int flags)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t before = tx->offset;
 	bool gather = flags & MSG_MORE || atomic_load_explicit(&tx->corked, memory_order_relaxed);
 	size_t taken;
@@ -151,7 +151,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			break;
 		}
 		if (atomic_load_explicit(&out->gather_since, memory_order_relaxed))
-			shunt_lane_push(stream->seat.lane, &stream->seat);
+			shunt_lane_push(stream->seat->lane, stream->seat);
 
 		if (shunt_heading_unpassed(&out->heading) && shunt_stream_tcp_closed(stream)) {
 			/* Bytes before the error are reported first; the kernel keeps the error for the next call. */
@@ -171,13 +171,13 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 		if (asked) {
 			atomic_store(&out->starved, true);
 			if (!has_room(stream, bytes - taken) ||
-			    !shunt_send_buffer_roomy(&stream->seat)) {
+			    !shunt_send_buffer_roomy(stream->seat)) {
 				if (open || shunt_overflow_is_open(out))
 					taken += shunt_overflow_take(stream, from, bytes - taken);
 				break;
 			}
-			if (!shunt_send_buffer_ready(&stream->seat,
-						     !shunt_lane_merges(stream->seat.lane))) { /* no memory: TCP has its own */
+			if (!shunt_send_buffer_ready(stream->seat,
+						     !shunt_lane_merges(stream->seat->lane))) { /* no memory: TCP has its own */
 				atomic_store(&out->want_link, false);
 				out->quick = false;
 				break;
@@ -185,7 +185,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 		}
 		ask_for_more(engine, stream);
 		asked = true;
-		if (atomic_load(&stream->seat.lane->failed))
+		if (atomic_load(&stream->seat->lane->failed))
 			break;
 	}
 	if (__builtin_expect(taken < bytes, 0) && error == -EAGAIN) {
@@ -201,14 +201,14 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 			struct shunt_iov *from, size_t bytes, int flags)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	struct iovec part[SHUNT_IOV_BATCH];
 	struct msghdr message = { .msg_iov = part };
 	ssize_t sent;
 	int unsent;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (__builtin_expect(stream->seat.pendings != NULL, 0))
+	if (__builtin_expect(stream->seat->pendings != NULL, 0))
 		shunt_traced_abandon(engine, stream);
 	if (__builtin_expect(shunt_end_error(&stream->end), 0))
 		return dead_error(stream);
@@ -225,7 +225,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	}
 
 	if (__builtin_expect(shunt_heading_unpassed(&out->heading), 0) &&
-	    !shunt_lane_handed_over(stream->seat.lane, &stream->seat))
+	    !shunt_lane_handed_over(stream->seat->lane, stream->seat))
 		return -EAGAIN;
 
 	/* The rest is sent by the next turn of the caller's loop. */
@@ -247,11 +247,11 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 
 void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	if (!shunt_heading_on_link(&stream->seat.out.heading))
+	if (!shunt_heading_on_link(&stream->seat->out.heading))
 		return;
 	shunt_reset_unread_answer(engine, fd, stream);
-	shunt_heading_turn(&stream->seat.out.heading, SHUNT_HEADING_LEAVES);
-	stream->seat.out.quick = false;
+	shunt_heading_turn(&stream->seat->out.heading, SHUNT_HEADING_LEAVES);
+	stream->seat->out.quick = false;
 	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 }
 
@@ -295,7 +295,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		       struct shunt_iov *from, size_t done, int flags)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 	size_t bytes = from->left;
 
 	shunt_assert_held(&stream->tx.lock);
@@ -335,8 +335,8 @@ static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stre
 	begun = shunt_slow_begin(engine);
 	result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT, *deadline, moved);
 	shunt_slow_stream(stream, SHUNT_STEP_ROOM, begun,
-			  atomic_load(&stream->seat.out.staged) -
-				  atomic_load(&stream->seat.out.posted));
+			  atomic_load(&stream->seat->out.staged) -
+				  atomic_load(&stream->seat->out.posted));
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
 }
 
@@ -438,7 +438,7 @@ static ssize_t kernel_send(struct shunt_engine *engine, int fd, const struct iov
 /* No bytes: only whether a send would fail. */
 static ssize_t send_nothing(struct shunt_engine *engine, int fd, struct shunt_stream *stream, int flags)
 {
-	struct shunt_seat_out *out = &stream->seat.out;
+	struct shunt_seat_out *out = &stream->seat->out;
 
 	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
 		return -EPIPE;
@@ -508,9 +508,9 @@ void shunt_stream_corked(struct shunt_stream *stream, bool on)
 void shunt_stream_push(struct shunt_stream *stream)
 {
 	shunt_assert_held(&stream->tx.lock);
-	if (atomic_load(&stream->seat.out.gather_since) &&
-	    shunt_heading_on_link(&stream->seat.out.heading) &&
+	if (atomic_load(&stream->seat->out.gather_since) &&
+	    shunt_heading_on_link(&stream->seat->out.heading) &&
 	    atomic_load(&stream->state) == SHUNT_LINKED)
-		shunt_lane_push(stream->seat.lane, &stream->seat);
+		shunt_lane_push(stream->seat->lane, stream->seat);
 }
 

@@ -15,7 +15,7 @@ static uint64_t patience(const struct shunt_engine *engine)
 static bool waits(struct shunt_stream *stream)
 {
 	return stream->role == SHUNT_ACCEPTOR && atomic_load(&stream->carried_since) &&
-	       atomic_load(&stream->lasting) != SHUNT_LASTING_WAITS && !stream->seat.link &&
+	       atomic_load(&stream->lasting) != SHUNT_LASTING_WAITS && !stream->seat->link &&
 	       !stream->claim.line && !stream->possession &&
 	       atomic_load(&stream->state) == SHUNT_CANDIDATE;
 }

@@ -13,10 +13,10 @@ void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late)
 {
 	uint64_t none = 0;
 
-	if (atomic_load(&stream->seat.out.stuck_since))
+	if (atomic_load(&stream->seat->out.stuck_since))
 		return;
-	atomic_store(&stream->seat.out.stuck_asked, false);
-	if (atomic_compare_exchange_strong(&stream->seat.out.stuck_since, &none,
+	atomic_store(&stream->seat->out.stuck_asked, false);
+	if (atomic_compare_exchange_strong(&stream->seat->out.stuck_since, &none,
 					   shunt_now(stream->engine) - late))
 		due(stream->engine);
 }
@@ -24,9 +24,9 @@ void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late)
 void shunt_user_timeout_changed(struct shunt_stream *stream)
 {
 	atomic_store(&stream->options.user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
-	if (atomic_load(&stream->seat.out.starved) ||
-	    shunt_heading_halted(&stream->seat.out.heading))
+	if (atomic_load(&stream->seat->out.starved) ||
+	    shunt_heading_halted(&stream->seat->out.heading))
 		shunt_user_timeout_note(stream, 0);
-	if (atomic_load(&stream->seat.out.stuck_since))
+	if (atomic_load(&stream->seat->out.stuck_since))
 		due(stream->engine);
 }

@@ -18,7 +18,7 @@
 static bool ready(struct shunt_stream *stream, uint32_t events)
 {
 	if (events == SHUNT_READY_FETCHED)
-		return shunt_zero_copy_fetched(&stream->seat);
+		return shunt_zero_copy_fetched(stream->seat);
 	if (events == SHUNT_READY_ANSWERED)
 		return shunt_ready_answered(stream);
 	if (events & ~SHUNT_READY_OURS)

@@ -113,7 +113,7 @@ void shunt_watch_leaves_kernel(struct shunt_watch *watch)
 	struct shunt_tx *tx = &watch->stream->tx;
 
 	watch->can_send = watch->could_send && atomic_load(&watch->set->drained) > watch->since &&
-			  !atomic_load(&watch->stream->seat.out.exposed);
+			  !atomic_load(&watch->stream->seat->out.exposed);
 	watch->refusals = atomic_load(&tx->refusals);
 }
 

@@ -69,7 +69,7 @@ static void ask_retire(uint64_t offset)
 /* Its queue pair has died, and it has the bytes before `offset`. */
 static void ask_resume(uint64_t offset)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_RESUME, .stream = victim->seat.id };
+	struct shunt_message message = { .type = SHUNT_MSG_RESUME, .stream = victim->seat->id };
 
 	message.resume.offset = offset;
 	message.resume.announced = stream_switches_announced(victim);

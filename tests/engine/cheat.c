@@ -265,13 +265,13 @@ static void how_far_is_read_is_not_told(void **state)
 		if (!is_held())
 			get(0, 0, BUFFER);
 	}
-	told = stream->seat.control->word[SHUNT_CONTROL_READ];
+	told = stream->seat->control->word[SHUNT_CONTROL_READ];
 	assert_true(get(0, 0, BUFFER) > 0);
-	assert_int_equal(stream->seat.control->word[SHUNT_CONTROL_READ], told);
+	assert_int_equal(stream->seat->control->word[SHUNT_CONTROL_READ], told);
 	let_out();
 	pair_skew += 1000 * MS;
 	step();
-	assert_int_equal(stream->seat.control->word[SHUNT_CONTROL_READ],
+	assert_int_equal(stream->seat->control->word[SHUNT_CONTROL_READ],
 			 stream_offset(stream, STREAM_READ));
 	end();
 }

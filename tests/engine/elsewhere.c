@@ -139,7 +139,7 @@ void sent_on_without_a_gate(void **state)
 	send_some(&pair.side[0], "x", 1, 0);
 	while (!engines[1]->service->parked)
 		turn();
-	message.stream = stream_of(&pair.side[0])->seat.id;
+	message.stream = stream_of(&pair.side[0])->seat->id;
 	message.onward.process = engines[1]->identity;
 	shunt_link_send(bed.lane[1]->link, &message, NULL, 0);
 	for (int i = 0; i < 20; i++)

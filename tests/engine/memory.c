@@ -503,7 +503,7 @@ static void offers_that_are_none(void **state)
 
 		make_pair_of(256 << 10);
 		stream = stream_of(&bed.pair[0].side[0]);
-		place.stream = stream->seat.peer_id + (what == 4);
+		place.stream = stream->seat->peer_id + (what == 4);
 		if (what == 0)
 			place.ring_offset = stream_link(stream)->peer_arena_bytes;
 		if (what == 1)

@@ -337,7 +337,7 @@ static bool reads;
 static void answer_too_early(void)
 {
 	struct shunt_stream *peers = stream_of(&bed.pair[0].side[1]);
-	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = sender->seat.id };
+	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = sender->seat->id };
 
 	assert_int_equal(shunt_link_send(stream_link(peers), &message, NULL, 0), 0);
 }
@@ -473,15 +473,15 @@ void the_wait_for_a_fetch_ends(void **state)
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
 	fill();
 	assert_int_equal(stream_room(sender), 0);
-	assert_true(shunt_send_buffer_may_widen(&sender->seat));
+	assert_true(shunt_send_buffer_may_widen(sender->seat));
 	shunt_lock_take(stream_sender_lock(sender));
 	shunt_lock_take(&stream_lane(sender)->lock);
-	assert_int_equal(shunt_send_buffer_widen(&sender->seat, 2 * SHUNT_SEND_BUFFER_BYTES), 0);
-	assert_int_equal(shunt_send_buffer_widen(&sender->seat, 4 * SHUNT_SEND_BUFFER_BYTES),
+	assert_int_equal(shunt_send_buffer_widen(sender->seat, 2 * SHUNT_SEND_BUFFER_BYTES), 0);
+	assert_int_equal(shunt_send_buffer_widen(sender->seat, 4 * SHUNT_SEND_BUFFER_BYTES),
 			 -EBUSY);
 	shunt_lane_leave(stream_lane(sender));
 	shunt_lock_leave(stream_sender_lock(sender));
-	assert_false(shunt_send_buffer_may_widen(&sender->seat));
+	assert_false(shunt_send_buffer_may_widen(sender->seat));
 	lose_patience();
 	assert_true(stream_stage_is_open(sender));
 	for (int n = 0; n < 10; n++) {	/* and is not told before */

@@ -403,7 +403,7 @@ void nothing_is_awaited_of_the_dead(void **state)
 	assert_int_equal(put(0, 0, 9000, 0), 9000);
 	atomic_store(&bed.lane[1]->allowed, 0);
 	assert_int_equal(get(0, 0, BUFFER), 9000);
-	assert_true(atomic_load(&reader->seat.work) & SHUNT_WORK_CREDIT);
+	assert_true(atomic_load(&reader->seat->work) & SHUNT_WORK_CREDIT);
 	shunt_retire_begin(engines[1], reader, SHUNT_REASON_SPLICE);
 	assert_false(shunt_ready_answered(reader));
 	while (stream_retiring(reader) != SHUNT_RETIRED)
@@ -458,7 +458,7 @@ void a_refusal_comes_before_a_switch(void **state)
 		turn();
 	}
 	assert_false(stream_receives_on_link(accepted) || stream_sends_on_link(accepted));
-	message.stream = accepted->seat.id;
+	message.stream = accepted->seat->id;
 	shunt_link_send(bed.lane[0]->link, &message, NULL, 0);
 	turn();
 	assert_int_equal(stream_state(accepted), SHUNT_LINKED);

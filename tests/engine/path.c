@@ -73,7 +73,7 @@ static void let_arrive(void)
 
 static uint32_t window(void)
 {
-	return shunt_send_window(&stream_of(&bed.pair[0].side[0])->seat);
+	return shunt_send_window(stream_of(&bed.pair[0].side[0])->seat);
 }
 
 static void leave(void)

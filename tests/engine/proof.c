@@ -107,7 +107,7 @@ static void assert_order(void)
 
 	for (int i = 0; i < 2; i++)
 		complete = complete && show(i) == SHUNT_SHOWN && proof(i) == SHUNT_PROVEN;
-	if (stream[0]->seat.link && proof(CLAIMANT) == SHUNT_UNPROVEN)
+	if (stream[0]->seat->link && proof(CLAIMANT) == SHUNT_UNPROVEN)
 		assert_true(show(CLAIMANT) == SHUNT_OWED &&
 			    !stream_nonce_moved(stream[0], STREAM_SHOWS));
 	for (int i = 0; i < 2; i++) {
@@ -555,7 +555,7 @@ static void cheat(void (*how)(struct shunt_stream *cheat), int by)
 
 static void says_nonce(struct shunt_stream *cheat)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_NONCE, .stream = cheat->seat.peer_id };
+	struct shunt_message message = { .type = SHUNT_MSG_NONCE, .stream = cheat->seat->peer_id };
 
 	message.nonce.offset = stream_offset(cheat, STREAM_SENT);
 	shunt_link_send(stream_link(cheat), &message, NULL, 0);
@@ -563,7 +563,7 @@ static void says_nonce(struct shunt_stream *cheat)
 
 static void says_proven(struct shunt_stream *cheat)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_PROVEN, .stream = cheat->seat.peer_id };
+	struct shunt_message message = { .type = SHUNT_MSG_PROVEN, .stream = cheat->seat->peer_id };
 
 	shunt_link_send(stream_link(cheat), &message, NULL, 0);
 }

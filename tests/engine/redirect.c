@@ -43,7 +43,7 @@ static struct shunt_message sent_to(uint32_t stream, const struct shunt_identity
 /* As the acceptor answers when another process has said that it has the connection. */
 static void send_on(struct pair *pair, const struct shunt_identity *process)
 {
-	struct shunt_message message = sent_to(stream_of(&pair->side[0])->seat.id, process);
+	struct shunt_message message = sent_to(stream_of(&pair->side[0])->seat->id, process);
 
 	assert_int_equal(shunt_link_send(bed.lane[1]->link, &message, NULL, 0), 0);
 	for (int i = 0; i < 20; i++)
@@ -141,7 +141,7 @@ void sent_on_out_of_turn(void **state)
 	(void)state;
 	for (int by = 0; by < 2; by++) {	/* what is not claimed; by who may not */
 		make_bed(&config, 1);
-		assert_distrusted(by, sent_to(stream_of(&bed.pair[0].side[by])->seat.id,
+		assert_distrusted(by, sent_to(stream_of(&bed.pair[0].side[by])->seat->id,
 					      &engines[1]->identity));
 	}
 }
@@ -156,7 +156,7 @@ void sent_on_to_a_gate(void **state)
 	(void)state;
 	make_bed(&config, 1);
 	pair = waiting();
-	message = sent_to(stream_of(&pair.side[0])->seat.id, &engines[1]->identity);
+	message = sent_to(stream_of(&pair.side[0])->seat->id, &engines[1]->identity);
 	message.onward.gate = 80;
 	assert_distrusted(0, message);
 	for (int side = 0; side < 2; side++)
@@ -182,7 +182,7 @@ void nothing_is_said_before_the_acceptance(void **state)
 		pair = waiting();
 		assert_distrusted(
 			0, (struct shunt_message) { .type = types[i],
-						    .stream = stream_of(&pair.side[0])->seat.id });
+						    .stream = stream_of(&pair.side[0])->seat->id });
 		for (int side = 0; side < 2; side++)
 			close_side(&pair.side[side]);
 		turn();
@@ -201,7 +201,7 @@ void a_confirmation_comes_once(void **state)
 		assert_distrusted(by,
 				  (struct shunt_message) {
 					  .type = SHUNT_MSG_CONFIRM,
-					  .stream = stream_of(&bed.pair[0].side[by])->seat.id });
+					  .stream = stream_of(&bed.pair[0].side[by])->seat->id });
 	}
 }
 
@@ -229,7 +229,7 @@ static void release(struct pair *pair)
 {
 	struct shunt_stream *claimant = stream_of(&pair->side[0]);
 
-	claimant->seat.peer_id = stream_of(&pair->side[1])->seat.id;
+	claimant->seat->peer_id = stream_of(&pair->side[1])->seat->id;
 	stream_request(claimant, SHUNT_WORK_RELEASE);
 	shunt_group_poll_fully(engines[1]);
 }
@@ -246,7 +246,7 @@ void a_refusal_is_the_last_word(void **state)
 
 		make_bed(&config, 1);
 		pair = accepted();
-		message.stream = stream_of(&pair.side[1])->seat.id;
+		message.stream = stream_of(&pair.side[1])->seat->id;
 		if (what == 1)
 			release(&pair);
 		for (int i = what != 0; i < 2; i++)

@@ -43,10 +43,10 @@ static struct side *make_claimed(void)
 
 static void until_claimed(struct side *side)
 {
-	for (int n = 0; !stream_of(side)->seat.link; n++) {
+	for (int n = 0; !stream_of(side)->seat->link; n++) {
 		assert_true(n < 100000);
 		shunt_service_step(engines[CLAIMANT], 0);
-		if (engines[1]->service && !stream_of(side)->seat.link)
+		if (engines[1]->service && !stream_of(side)->seat->link)
 			shunt_service_step(engines[1], 0);
 	}
 	assert_int_equal(stream_state(stream_of(side)), SHUNT_CANDIDATE);

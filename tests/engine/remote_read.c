@@ -238,7 +238,7 @@ void a_pinned_buffer_is_kept_for_the_peer(void **state)
 		pinned[i] = expected[i] = i * 7 + (i >> 8);
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
 	assert_int_equal(pthread_create(&sender, NULL, send_pinned, &bed.pair[0].side[0]), 0);
-	while (shunt_zero_copy_fetched(&stream->seat))
+	while (shunt_zero_copy_fetched(stream->seat))
 		sched_yield();
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_KILL);
 	for (int i = 0; i < 10; i++) {	/* this end knows, and the peer has not said what it has */
@@ -246,7 +246,7 @@ void a_pinned_buffer_is_kept_for_the_peer(void **state)
 		shunt_group_poll_fully(engines[0]);
 	}
 	assert_int_equal(counted(0, "failovers"), 1);
-	assert_false(shunt_zero_copy_fetched(&stream->seat));
+	assert_false(shunt_zero_copy_fetched(stream->seat));
 	for (size_t have = 0; have < sizeof(got);) {
 		ssize_t part = receive_some(&bed.pair[0].side[1], got + have, sizeof(got) - have, MSG_DONTWAIT);
 

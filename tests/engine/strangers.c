@@ -233,7 +233,7 @@ void relatives_of_nobody_are_counted(void **state)
 		shunt_service_step(engines[1], 0);
 	stream = stream_of(&bed.pair[0].side[1]);
 	take.owner = bed.lane[1]->link->peer_pid;
-	take.stream = stream->seat.id;
+	take.stream = stream->seat->id;
 	memcpy(take.kin, kin.kin, sizeof(take.kin));
 	take.stand = (struct shunt_stand) { .offset = UINT64_MAX, .announced = 77 };
 	for (int i = 0; i < 10; i++)

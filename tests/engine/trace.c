@@ -447,7 +447,7 @@ static void false_records_are_dropped(void **state)
 #define GOOD                                                                                       \
 	(struct shunt_trace_record) { .id = 1,                                                     \
 				      .end = stream_offset(stream, STREAM_ARRIVED) + 10,           \
-				      .stream = stream->seat.id,                                   \
+				      .stream = stream->seat->id,                                   \
 				      .bytes = 10,                                                 \
 				      .called = engines[1]->sys->now(),                            \
 				      .posted = engines[1]->sys->now() }
@@ -464,7 +464,7 @@ static void false_records_are_dropped(void **state)
 	WRONG(end, stream_offset(stream, STREAM_ARRIVED));
 	WRONG(stream, 0);
 	WRONG(stream, UINT32_MAX);
-	WRONG(stream, stream->seat.id + 1);
+	WRONG(stream, stream->seat->id + 1);
 	WRONG(called, good.posted + 1);
 	WRONG(called, 0);
 	WRONG(posted, engines[1]->sys->now() + 1);

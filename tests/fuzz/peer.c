@@ -59,7 +59,7 @@ static uint32_t some_id(struct shunt_stream *stream)
 
 	return what == 7 ? fuzz_u32(in) & SHUNT_IMM_STREAM_MASK :
 	       what == 6 ? fuzz_below(in, 40) :
-	       stream	 ? stream->seat.id :
+	       stream	 ? stream->seat->id :
 			   0;
 }
 
@@ -87,7 +87,7 @@ static uint64_t some_value(struct shunt_stream *stream)
 /* Where the hostile peer wants bytes: a ring of its own, or not quite. */
 static struct shunt_place some_place(struct shunt_link *link, struct shunt_stream *stream)
 {
-	struct shunt_place place = { .stream = stream ? stream->seat.peer_id : 1,
+	struct shunt_place place = { .stream = stream ? stream->seat->peer_id : 1,
 				     .ring_bytes = 4096u << fuzz_below(in, 5) };
 	const struct ibv_mr *mr = NULL;
 	uint64_t at = shunt_arena_take(&link->arena, 65536, &mr);

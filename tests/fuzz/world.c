@@ -491,7 +491,7 @@ struct shunt_link *fuzz_world_link(enum fuzz_who who)
 	struct shunt_stream *its = who == FUZZ_VICTIM ? fuzz_world_stream(honest, who) : NULL;
 
 	while (link &&
-	       (atomic_load(&link->state) != SHUNT_LINK_UP || (its && its->seat.link == link)))
+	       (atomic_load(&link->state) != SHUNT_LINK_UP || (its && its->seat->link == link)))
 		link = link->next;
 	return link;
 }

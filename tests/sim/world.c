@@ -220,7 +220,7 @@ static int stream_left(struct shunt_stream *stream, void *arg)
 		return 0;
 	sim_fail("a stream is left: fd %d state %d holds %u link %p release %d claimed %u",
 		 stream->fd, stream_state(stream), stream->holds, (void *)stream_link(stream),
-		 stream->seat.release, stream->claim.state);
+		 stream->seat->release, stream->claim.state);
 }
 
 /* Every ring was given back, once; and what they were carved out of, after a while. */

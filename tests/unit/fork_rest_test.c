@@ -18,6 +18,7 @@
 
 static struct shunt_link linked;
 static struct shunt_stream stream;
+static struct shunt_seat seat;
 
 /* A linked stream that has sent and read all. */
 static int begin(void **state)
@@ -31,9 +32,8 @@ static int begin(void **state)
 	linked = (struct shunt_link) { .engine = engine, .state = SHUNT_LINK_UP, .kin_told = true };
 	linked.channel.kind = SHUNT_CHANNEL_UNIX;
 	linked.channel.known = true;
-	stream = (struct shunt_stream) { .engine = engine,
-					 .seat.link = &linked,
-					 .state = SHUNT_LINKED };
+	seat = (struct shunt_seat) { .stream = &stream, .link = &linked };
+	stream = (struct shunt_stream) { .engine = engine, .seat = &seat, .state = SHUNT_LINKED };
 	stream_set_idle(&stream);
 	return !shunt_fork_slots_prepare(engine);
 }
@@ -73,7 +73,7 @@ static void a_child_takes_what_rests(void **state)
 {
 	(void)state;
 	before_fork();
-	assert_int_equal(atomic_load(&stream.seat.leaving.retiring), SHUNT_RESTING);
+	assert_int_equal(atomic_load(&stream.seat->leaving.retiring), SHUNT_RESTING);
 	assert_false(shunt_fork_rest_is_taken(&stream));
 	assert_true(child_takes());
 	assert_true(shunt_fork_rest_is_taken(&stream));
@@ -86,7 +86,7 @@ static void not_what_has_been_used(void **state)
 	(void)state;
 	before_fork();
 	assert_true(shunt_fork_rest_end(&stream));
-	assert_int_equal(atomic_load(&stream.seat.leaving.retiring), SHUNT_STAYING);
+	assert_int_equal(atomic_load(&stream.seat->leaving.retiring), SHUNT_STAYING);
 	assert_false(child_takes());
 	assert_true(shunt_fork_rest_end(&stream));	/* a reader and a sender may come at once */
 }
@@ -101,7 +101,7 @@ static void not_by_a_child_of_before(void **state)
 	before = stream.sharing.rest;
 	assert_true(shunt_fork_rest_end(&stream));
 	before_fork();
-	assert_int_equal(atomic_load(&stream.seat.leaving.retiring), SHUNT_RESTING);
+	assert_int_equal(atomic_load(&stream.seat->leaving.retiring), SHUNT_RESTING);
 	assert_true(stream.sharing.rest > before);
 	stream.sharing.rest = before;
 	assert_false(child_takes());
@@ -128,7 +128,7 @@ static void the_peer_has_the_last_word(void **state)
 	assert_true(child_takes());
 	shunt_fork_rest_revoke(&stream);
 	assert_false(shunt_fork_rest_is_taken(&stream));
-	assert_int_equal(atomic_load(&stream.seat.leaving.retiring), SHUNT_STAYING);
+	assert_int_equal(atomic_load(&stream.seat->leaving.retiring), SHUNT_STAYING);
 	assert_false(child_takes());
 }
 
@@ -137,12 +137,12 @@ static void nothing_rests_that_is_not_whole(void **state)
 	(void)state;
 	stream_set_staged(&stream, 1);	/* accepted, and not posted */
 	before_fork();
-	assert_int_equal(atomic_load(&stream.seat.leaving.retiring), SHUNT_STAYING);
+	assert_int_equal(atomic_load(&stream.seat->leaving.retiring), SHUNT_STAYING);
 	assert_false(child_takes());
 	stream_set_idle(&stream);
 	linked.channel.kind = SHUNT_CHANNEL_TCP;	/* another host */
 	before_fork();
-	assert_int_equal(atomic_load(&stream.seat.leaving.retiring), SHUNT_STAYING);
+	assert_int_equal(atomic_load(&stream.seat->leaving.retiring), SHUNT_STAYING);
 	assert_false(child_takes());
 }
 

@@ -44,6 +44,7 @@ struct cq {
 
 static struct shunt_engine engine;
 static struct shunt_stream streams[2];
+static struct shunt_seat seats[2];
 static struct shunt_lane lane;
 static struct ibv_context context;
 static struct ibv_comp_channel channel = { .fd = CHANNEL_FD };
@@ -197,8 +198,8 @@ static void make(int mode)
 	memset(cqs, 0, sizeof(cqs));
 	shunt_config_defaults(&engine.config);
 	memset(&shunt_thread, 0, sizeof(shunt_thread));
-	stream_make(&streams[0], &lane, true);
-	stream_make(&streams[1], &lane, true);
+	stream_make(&streams[0], &seats[0], &lane, true);
+	stream_make(&streams[1], &seats[1], &lane, true);
 	engine.sys = &sys;
 	engine.group.hooks = &shunt_engine_hooks;
 	engine.config.poll = mode;
@@ -503,7 +504,7 @@ static void busy_sleeps_for_the_kernel(void **state)
 {
 	(void)state;
 	make(BUSY);
-	stream_make(&streams[0], &lane, false);
+	stream_make(&streams[0], &seats[0], &lane, false);
 	arrive(1000000, 0, 0);
 	assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, clock_now + 100000), 0);
 	assert_int_equal(sleeps, 1);
