@@ -255,7 +255,7 @@ static int share(struct shunt_stream *stream, void *arg)
 		return 0;
 	stream->sharing.forked |= SHUNT_FORK_LOST;
 	atomic_fetch_or(&stream->mode, SHUNT_MODE_SHARED | SHUNT_MODE_UNCOUNTED);
-	if (!stream->seat->link &&
+	if (!shunt_stream_is_seated(stream) &&
 	    atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN) &&
 	    shunt_streams_note(stream->engine, stream, SHUNT_REASON_FORK))
 		shunt_decision_plain(stream, SHUNT_REASON_FORK);
@@ -314,6 +314,13 @@ void shunt_engine_fork_parent(struct shunt_engine *engine)
 	shunt_engine_clone_parent(engine);
 }
 
+static void inherit_seat(struct shunt_engine *engine, struct shunt_seat *seat)
+{
+	shunt_own_fds_close(engine, seat->out.fin_later.fd);
+	seat->out.fin_later.fd = SHUNT_FIN_NOT_DUE;
+	atomic_store(&seat->leaving.retiring, SHUNT_STAYING);	/* what rests is the parent's */
+}
+
 /*
  * The links are the parent's, and so is what lies in their rings. A connection on a link is asked for when the child
  * first touches it. An unused one belongs to the process that uses it first. Any other is the kernel's for both.
@@ -331,8 +338,6 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->tx.backlog.lingers = false;
 	shunt_own_fds_close(engine, stream->rx.nonce.fd);
 	atomic_store(&stream->rx.nonce.fd, -1);
-	shunt_own_fds_close(engine, stream->seat->out.fin_later.fd);
-	stream->seat->out.fin_later.fd = SHUNT_FIN_NOT_DUE;
 	stream->refusing = false;
 	shunt_traced_inherit(stream);
 	shunt_marks_forget(stream);
@@ -341,7 +346,8 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->proven_on = 0;
 	atomic_store(&stream->handing.fd, -1);	/* it was asked of the parent */
 	atomic_store(&stream->handing.wanted, false);
-	atomic_store(&stream->seat->leaving.retiring, SHUNT_STAYING);	/* what rests is the parent's */
+	if (shunt_stream_is_seated(stream))
+		inherit_seat(engine, stream->seat);
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 	if (state == SHUNT_CANDIDATE && !shunt_fork_slots_counts(stream))
 		atomic_store(&stream->state, SHUNT_PLAIN);

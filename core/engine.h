@@ -64,6 +64,7 @@ struct shunt_engine {
 	struct shunt_service *_Atomic service; /* NULL until a connection could use it */
 	enum shunt_reason no_service;	/* why there was none when it was wanted last; service_lock */
 	struct shunt_lock seats_lock;	/* who may take seats away: see lock.h */
+	struct shunt_seat_pool seats;
 	struct shunt_lock service_lock;
 	struct shunt_lock leave_lock;	/* of the thread that ends the service thread (leave.c) */
 	_Atomic uint32_t leaving;	/* calls under way for which the service thread has ended */

@@ -173,7 +173,7 @@ void shunt_file_adopted(struct shunt_engine *engine, int fd)
 		shunt_files_set(engine->files, fd, &stream->file);
 	shunt_lock_leave(&engine->streams_lock);
 	if (known) {
-		shunt_streams_vacate(stream);
+		shunt_streams_free(stream);
 		return;
 	}
 	shunt_stream_option_adopt(stream);

@@ -124,7 +124,7 @@ static struct shunt_stream *make_stream(struct shunt_engine *engine, struct shun
 					      young->events, young->data))
 		return stream;
 	stream->fd = -1;
-	shunt_streams_vacate(stream);
+	shunt_streams_free(stream);
 	return NULL;
 }
 

@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/base/lsan.h"
 #include "core/engine.h"
 #include "core/stream/overflow.h"
 #include "core/stream/track.h"
@@ -315,14 +316,24 @@ void stream_spoil_key(struct shunt_stream *stream)
 	stream->seat->out.ring.rkey ^= 1u << 20;
 }
 
-void stream_free_kept(struct shunt_stream *stream)
+void seats_free(struct shunt_engine *engine)
 {
-	free(atomic_load(&stream->seat->window));
+	struct shunt_seat_pool *pool = &engine->seats;
+
+	for (uint32_t i = 0; i < pool->slab_count; i++) {
+		for (int j = 0; j < SHUNT_SLAB_SEATS; j++) {
+			free(atomic_load(&pool->slabs[i][j].window));
+			free(atomic_load(&pool->slabs[i][j].pendings));
+		}
+		shunt_lsan_unmap(pool->slabs[i], SHUNT_SLAB_SEATS * sizeof(struct shunt_seat));
+	}
+	free(pool->slabs);
 }
 
 /* --- a stream without a peer --- */
 
-void stream_make(struct shunt_stream *stream, struct shunt_seat *seat, struct shunt_lane *lane, bool receives_on_link)
+void stream_make(struct shunt_stream *stream, struct shunt_seat *seat, struct shunt_lane *lane,
+		 bool receives_on_link)
 {
 	*seat = (struct shunt_seat) { .stream = stream };
 	memset(stream, 0, sizeof(*stream));

@@ -124,13 +124,14 @@ void stream_pin(struct shunt_stream *stream, struct shunt_zero_copy *pin);
 void stream_fill_stage(struct shunt_stream *stream);
 /* The key of the peer's ring is another. */
 void stream_spoil_key(struct shunt_stream *stream);
-/* Frees the bytes that the stage keeps for the peer, which the memory's next stream would use. */
-void stream_free_kept(struct shunt_stream *stream);
+/* Frees the memory of all seats, and what it keeps for the next ones. */
+void seats_free(struct shunt_engine *engine);
 
 /* --- a stream without a peer --- */
 
 /* An open stream on `lane` that sends on the link, and receives on it or on TCP. */
-void stream_make(struct shunt_stream *stream, struct shunt_seat *seat, struct shunt_lane *lane, bool receives_on_link);
+void stream_make(struct shunt_stream *stream, struct shunt_seat *seat, struct shunt_lane *lane,
+		 bool receives_on_link);
 /* One more byte has come by the link. */
 void stream_arrive(struct shunt_stream *stream);
 /* The program takes what has come. Returns how much. */

@@ -2,11 +2,13 @@
 #include "core/link/seat.h"
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
+#include "core/base/lsan.h"
 
 typedef uint64_t __attribute__((may_alias)) word_t;
 
 /* All else is 0. */
-static const struct shunt_seat beginning = {
+const struct shunt_seat shunt_seat_none = {
 	.out = {
 		.ring = { .blocked_at = SHUNT_NEVER },
 		.overflow = { .open_at = SHUNT_NEVER },
@@ -28,12 +30,50 @@ _Static_assert(KEPT % sizeof(word_t) == 0, "words are written whole");
 _Static_assert(sizeof(struct shunt_seat) % sizeof(word_t) == 0, "words are written whole");
 
 /* Each word after the one before; what is read afterwards is read after all of them: one barrier instead of a hundred. */
-void shunt_seat_begin(struct shunt_seat *seat)
+static void begin(struct shunt_seat *seat)
 {
-	const word_t *from = (const word_t *)&beginning;
+	const word_t *from = (const word_t *)&shunt_seat_none;
 	word_t *to = (word_t *)seat;
 
 	for (size_t i = KEPT / sizeof(word_t); i < sizeof(*seat) / sizeof(word_t); i++)
 		__atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
 	atomic_thread_fence(memory_order_seq_cst);
+}
+
+static bool add_slab(struct shunt_seat_pool *pool)
+{
+	struct shunt_seat **slabs, *slab;
+
+	slabs = realloc(pool->slabs, (pool->slab_count + 1) * sizeof(*slabs));
+	if (!slabs)
+		return false;
+	pool->slabs = slabs;
+	slab = shunt_lsan_map(SHUNT_SLAB_SEATS * sizeof(*slab));
+	if (!slab)
+		return false;
+	slabs[pool->slab_count++] = slab;
+	for (int i = SHUNT_SLAB_SEATS - 1; i >= 0; i--) {
+		slab[i].next = pool->free;
+		pool->free = &slab[i];
+	}
+	return true;
+}
+
+struct shunt_seat *shunt_seat_make(struct shunt_seat_pool *pool)
+{
+	struct shunt_seat *seat;
+
+	if (!pool->free && !add_slab(pool))
+		return NULL;
+	seat = pool->free;
+	pool->free = seat->next;
+	seat->next = NULL;
+	begin(seat);
+	return seat;
+}
+
+void shunt_seat_free(struct shunt_seat_pool *pool, struct shunt_seat *seat)
+{
+	seat->next = pool->free;
+	pool->free = seat;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A seat: a stream's life on one link. It begins when the service thread gives the stream a number on the link
- * (seats.h), and ends when both ends have released it, or the link is dead. The lane and the poll know seats; which
+ * (seats.h). It ends when both ends have released it, or the link is dead. The lane and the poll know seats; which
  * stream sits on one is the business of the rooms above.
  *
  * Offsets are those of the stream: 64-bit, absolute from the first byte of the connection, per direction. Fields marked P
@@ -252,7 +252,7 @@ struct shunt_leaving {
 
 struct shunt_seat {
 	/* The next life has these, too, because a thread that is late may still look at them. */
-	struct shunt_stream *stream;	/* that sits here */
+	struct shunt_stream *stream;	/* that sits here, or has */
 	struct shunt_seat *next;	/* in its lane's queue; the last one names itself, so NULL: not queued. lane.queue_lock */
 	struct shunt_pendings *_Atomic pendings;	/* sends that are followed (core/trace/pending.h); NULL: none has been */
 	struct shunt_send_window *_Atomic window;	/* core/lane/send_window.h; NULL: nothing is kept, or it was not given memory */
@@ -261,7 +261,7 @@ struct shunt_seat {
 	const struct shunt_lock *sender;	/* the sending thread holds it: the stream's tx.lock */
 #endif
 
-	/* From here on shunt_seat_begin() puts everything back. */
+	/* From here on each life begins anew. */
 	struct shunt_link *_Atomic link;	/* changes under group.lock */
 	struct shunt_lane *lane;
 	uint32_t id;		/* ours, as the peer calls the stream */
@@ -276,8 +276,30 @@ struct shunt_seat {
 	struct shunt_idle idle;	/* on the link */
 };
 
-/* Nothing of the seat is in use, and nobody finds it by its link: what it keeps is as in a new one. */
-void shunt_seat_begin(struct shunt_seat *seat);
+/* Of streams that have none: read only, and what it says is true of them. */
+extern const struct shunt_seat shunt_seat_none;
+
+/*
+ * Where seats come from. Their memory is never anything else, so a thread that is late reads of another seat at worst.
+ * streams_lock.
+ */
+struct shunt_seat_pool {
+	struct shunt_seat *free;
+	struct shunt_seat **slabs;	/* of SHUNT_SLAB_SEATS each */
+	uint32_t slab_count;
+};
+
+#define SHUNT_SLAB_SEATS 16
+
+/* A seat on which nothing has happened yet. NULL: no memory. */
+struct shunt_seat *shunt_seat_make(struct shunt_seat_pool *pool);
+/* Nothing of the seat is in use, and nobody finds it by its link or its stream. */
+void shunt_seat_free(struct shunt_seat_pool *pool, struct shunt_seat *seat);
+
+static inline bool shunt_seat_is_none(const struct shunt_seat *seat)
+{
+	return seat == &shunt_seat_none;
+}
 
 /* The caller holds the stream's tx.lock; builds that check locks abort else. A seat without a stream has none. */
 static inline void shunt_seat_assert_sends(const struct shunt_seat *seat)
@@ -330,6 +352,13 @@ static inline bool shunt_seat_unstarve(struct shunt_seat_out *out)
 		return false;
 	atomic_store(&out->stuck_since, 0);
 	return true;
+}
+
+/* The next send looks at everything. The end of streams that never had a seat says so, too. */
+static inline void shunt_seat_unquicken(struct shunt_seat_out *out)
+{
+	if (out->quick)
+		out->quick = false;
 }
 
 /* The next send will use another ring: one was offered, and nothing is staged for the present one. */

@@ -64,8 +64,7 @@ static enum readiness stream_let_go(struct shunt_engine *engine, struct shunt_st
 	shunt_track_settle(engine, stream);
 	readiness = is_quiet(stream);
 	if (readiness == READY) {
-		shunt_streams_vacate(stream);
-		shunt_streams_unlink(stream);
+		shunt_streams_unseat(stream);
 		shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 		atomic_store(&stream->state, SHUNT_CANDIDATE);
 	}

@@ -288,7 +288,8 @@ static bool is_kept(struct shunt_stream *stream)
 	       atomic_load(&stream->seat->leaving.asked) != SHUNT_NOT_ASKED ||
 	       !shunt_stream_stays(stream) ||
 	       atomic_load(&stream->seat->in.proof.state) == SHUNT_DISPROVEN ||
-	       atomic_load(&stream->seat->out.show) == SHUNT_WITHDRAWN || !is_up(stream->seat->link);
+	       atomic_load(&stream->seat->out.show) == SHUNT_WITHDRAWN ||
+	       !is_up(stream->seat->link);
 }
 
 /* Its next bytes go by TCP. One that is about to go to the link is not counted. */

@@ -112,7 +112,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 	over = is_stuck(stream) && is_over(engine, stream);
 	if (over)
 		shunt_expire_end(engine, stream, ETIMEDOUT);
-	if (over || !is_stuck(stream))
+	if (shunt_stream_is_seated(stream) && (over || !is_stuck(stream)))
 		atomic_store(&stream->seat->out.stuck_since, 0);
 	shunt_lock_leave(&tx->lock);
 	if (over)

@@ -232,7 +232,8 @@ void shunt_handover_answer(struct shunt_engine *engine, struct shunt_stream *str
 
 	if (fd < 0)
 		return;
-	shunt_fork_slots_tell(stream, atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED);
+	shunt_fork_slots_tell(stream,
+			      atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED);
 	atomic_store(&stream->handing.wanted, false);
 	shunt_porter_dismiss(engine, fd);
 	shunt_streams_unhold(stream);

@@ -39,5 +39,5 @@ void shunt_left_choose(struct shunt_engine *engine, struct shunt_stream *stream)
 			atomic_load(&stream->seat->leaving.asked) != SHUNT_NOT_ASKED ?
 						  SHUNT_LEFT_RETIRED :
 			stream->seat->out.flip_at != SHUNT_NEVER ? SHUNT_LEFT_FLIP :
-								  SHUNT_LEFT_MEMORY);
+								   SHUNT_LEFT_MEMORY);
 }

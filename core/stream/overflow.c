@@ -60,10 +60,10 @@ static uint64_t option(struct shunt_stream *stream, int level, int name)
 }
 
 /* Any thread: two that compute it at once find the same. */
-static uint64_t most_of(struct shunt_stream *stream)
+static uint64_t most_of(struct shunt_stream *stream, struct shunt_seat *seat)
 {
 	struct shunt_engine *engine = stream->engine;
-	struct shunt_seat_out *out = &stream->seat->out;
+	struct shunt_seat_out *out = &seat->out;
 	uint64_t most = atomic_load(&out->overflow.most), unsent,
 		 ring = atomic_load(&out->ring.bytes);
 	int saved = errno;
@@ -81,8 +81,8 @@ static uint64_t most_of(struct shunt_stream *stream)
 	if (unsent && unsent < most)
 		most = unsent;
 	/* Half a region of the arena: the widest stage that can be had. */
-	if (stream->seat->lane->fetches && most > shunt_arena_most(&stream->seat->link->arena) / 2)
-		most = shunt_arena_most(&stream->seat->link->arena) / 2;
+	if (seat->lane->fetches && most > shunt_arena_most(&seat->link->arena) / 2)
+		most = shunt_arena_most(&seat->link->arena) / 2;
 	most = most ? most : 1;
 	atomic_store(&out->overflow.most, most);
 	errno = saved;
@@ -99,11 +99,13 @@ void shunt_overflow_open(struct shunt_seat_out *out)
 void shunt_overflow_note(struct shunt_stream *stream)
 {
 	struct shunt_service *service = stream->engine->service;
-	struct shunt_seat_out *out = &stream->seat->out;
+	struct shunt_seat *seat = shunt_stream_seat(stream);
+	struct shunt_seat_out *out = &seat->out;
 	uint64_t consumed = atomic_load(&out->ring.consumed);
 
-	if (shunt_overflow_is_open(out) || (atomic_load(&out->overflow.waits_since) &&
-					    atomic_load(&out->overflow.waits_at) == consumed))
+	if (shunt_seat_is_none(seat) || shunt_overflow_is_open(out) ||
+	    (atomic_load(&out->overflow.waits_since) &&
+	     atomic_load(&out->overflow.waits_at) == consumed))
 		return;
 	atomic_store(&out->overflow.waits_at, consumed);
 	atomic_store(&out->overflow.waits_since, shunt_now(stream->engine));
@@ -122,13 +124,14 @@ bool shunt_overflow_is_kept(const struct shunt_stream *stream)
 /* As sk_stream_is_writeable(): a third of it is free. */
 bool shunt_overflow_has_room(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat->out;
+	struct shunt_seat *seat = shunt_stream_seat(stream);
+	struct shunt_seat_out *out = &seat->out;
 	uint64_t most;
 
-	if (!shunt_overflow_is_open(out) || !shunt_send_buffer_may_widen(stream->seat))
+	if (!shunt_overflow_is_open(out) || !shunt_send_buffer_may_widen(seat))
 		return false;
-	most = most_of(stream);
-	if (shunt_send_buffer_used(stream->seat) > (int64_t)(most - most / 3))
+	most = most_of(stream, seat);
+	if (shunt_send_buffer_used(seat) > (int64_t)(most - most / 3))
 		return false;
 	atomic_store(&out->overflow.promised, true);
 	return true;
@@ -176,7 +179,7 @@ size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, 
 	shunt_assert_held(&stream->tx.lock);
 	if (atomic_load(&stream->seat->lane->failed))
 		return 0;
-	most = most_of(stream);
+	most = most_of(stream, stream->seat);
 	used = shunt_send_buffer_used(stream->seat);
 	if (used >= (int64_t)most)
 		return 0;
@@ -190,8 +193,12 @@ size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, 
 
 void shunt_overflow_changed(struct shunt_stream *stream)
 {
-	atomic_store(&stream->seat->out.overflow.most, 0);
-	if (shunt_seat_unstarve(&stream->seat->out))
+	struct shunt_seat *seat = shunt_stream_seat(stream);
+
+	if (shunt_seat_is_none(seat))
+		return;
+	atomic_store(&seat->out.overflow.most, 0);
+	if (shunt_seat_unstarve(&seat->out))
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);
 }
 
@@ -297,7 +304,8 @@ static bool hand_back(struct shunt_stream *stream, bool ends)
 		goto fail;
 	}
 	/* The rest is TCP's: should the link die, its bytes end here. */
-	__atomic_store_n(&stream->seat->control->word[SHUNT_CONTROL_ACCEPTED], at, __ATOMIC_RELEASE);
+	__atomic_store_n(&stream->seat->control->word[SHUNT_CONTROL_ACCEPTED], at,
+			 __ATOMIC_RELEASE);
 	atomic_store(&out->posted, staged);
 	atomic_fetch_and(&stream->seat->work, ~(uint32_t)SHUNT_WORK_DATA);
 	shunt_heading_turn(&out->heading, SHUNT_HEADING_LEAVES);

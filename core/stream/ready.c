@@ -18,7 +18,8 @@ static bool link_readable(const struct shunt_stream *stream, uint64_t least)
 	if (atomic_load_explicit(&stream->seat->in.tail, memory_order_acquire) < head + least)
 		return false;
 	/* SO_RCVLOWAT, and only the two tracks together have so much: the kernel would not say so. */
-	if (__builtin_expect(least > 1, 0) && atomic_load(&stream->seat->in.boundary) != SHUNT_NEVER)
+	if (__builtin_expect(least > 1, 0) &&
+	    atomic_load(&stream->seat->in.boundary) != SHUNT_NEVER)
 		return true;
 	return shunt_intake_on_link(&stream->seat->in.intake) ||
 	       atomic_load(&stream->seat->in.boundary) == head;
@@ -97,15 +98,15 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 	return ready;
 }
 
-static bool has_room(struct shunt_stream *stream)
+static bool has_room(struct shunt_stream *stream, const struct shunt_seat *seat)
 {
-	const struct shunt_seat_out *out = &stream->seat->out;
+	const struct shunt_seat_out *out = &seat->out;
 
 	if (shunt_seat_turns(out))
 		return true;
 	if (shunt_seat_room(out, atomic_load(&out->staged)) >= out->ring.bytes / 2 &&
 	    (__builtin_expect(!shunt_seat_rest(out) && !out->stage.kept_wr, 1) ||
-	     shunt_send_buffer_roomy(stream->seat)))
+	     shunt_send_buffer_roomy(seat)))
 		return true;
 	return shunt_overflow_has_room(stream);
 }
@@ -140,15 +141,17 @@ static bool sends_tcp(const struct shunt_stream *stream)
  */
 static bool link_writable(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat->out;
+	struct shunt_seat *seat = shunt_stream_seat(stream);
+	struct shunt_seat_out *out = &seat->out;
 
-	if (__builtin_expect(atomic_load_explicit(&stream->seat->lane->failed, memory_order_relaxed),
+	if (__builtin_expect(shunt_seat_is_none(seat) || atomic_load_explicit(&seat->lane->failed,
+									      memory_order_relaxed),
 			     0))
 		return false;	/* where it goes on is told soon */
-	if (has_room(stream))
+	if (has_room(stream, seat))
 		return true;
 	atomic_store(&out->starved, true);
-	if (has_room(stream) || may_grow(stream))
+	if (has_room(stream, seat) || may_grow(stream))
 		return true;
 	shunt_overflow_note(stream);
 	shunt_user_timeout_begin(stream);

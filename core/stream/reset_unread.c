@@ -54,7 +54,8 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && is_unread(stream))
 		shunt_tx_leave_link(engine, stream->fd, stream);
-	atomic_store(&stream->seat->out.left_at, SHUNT_NEVER);
+	if (shunt_stream_is_seated(stream))
+		atomic_store(&stream->seat->out.left_at, SHUNT_NEVER);
 	shunt_lock_leave(&stream->tx.lock);
 }
 

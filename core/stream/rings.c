@@ -123,7 +123,8 @@ void shunt_rings_grow(struct shunt_engine *engine, struct shunt_stream *stream)
  */
 void shunt_rings_offer_small(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_SHRINK, .stream = stream->seat->peer_id };
+	struct shunt_message message = { .type = SHUNT_MSG_SHRINK,
+					 .stream = stream->seat->peer_id };
 
 	shunt_assert_held(&stream->rx.lock);
 	if (!prepare_ring(stream, shunt_narrow_u32(engine->config.ring_min), &message.shrink))

@@ -33,7 +33,7 @@ void shunt_tx_finish(struct shunt_stream *stream)
 	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
 		return;
 	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
-	out->quick = false;
+	shunt_seat_unquicken(out);
 	if (!shunt_end_has(&stream->end, SHUNT_END_RESET)) /* it would overtake a reset of ours */
 		shunt_tx_say_end(stream);
 }

@@ -251,6 +251,18 @@ static inline struct shunt_stream *shunt_stream_of(const struct shunt_seat *seat
 
 /* --- what is true of a stream right now, without asking the kernel; any thread --- */
 
+/* It has a life on a link. Changes under both locks. */
+static inline bool shunt_stream_is_seated(const struct shunt_stream *stream)
+{
+	return !shunt_seat_is_none(stream->seat);
+}
+
+/* For threads that hold no lock of the stream: it may leave the seat meanwhile, whose memory stays a seat's. */
+static inline struct shunt_seat *shunt_stream_seat(const struct shunt_stream *stream)
+{
+	return __atomic_load_n(&stream->seat, __ATOMIC_ACQUIRE);
+}
+
 /* TCP's alone: it is on no link, and on no way to one that a call must look at. */
 static inline bool shunt_stream_is_kernels(const struct shunt_stream *stream)
 {

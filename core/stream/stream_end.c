@@ -71,11 +71,11 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (stream->tx.backlog.bytes)
 		shunt_tcp_backlog_await(engine, stream);
 	shunt_request_refuse(engine, stream, false);
-	stream->seat->out.quick = false;
+	shunt_seat_unquicken(&stream->seat->out);
 	shunt_lock_take(&engine->streams_lock);
 	shunt_marks_undo_held(stream);
 	stream->fd = -1;
-	seated = stream->seat->link != NULL || stream->holds;
+	seated = stream->seat->link || stream->holds;
 	add_bytes(&engine->totals.tx, &stream->tx.bytes);
 	add_bytes(&engine->totals.rx, &stream->rx.bytes);
 	shunt_histogram_merge(engine->totals.sizes, stream->tx.sizes, SHUNT_SIZE_BUCKETS);

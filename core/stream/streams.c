@@ -17,28 +17,27 @@
 #include "core/stream/traced.h"
 #include "core/stream/user_timeout.h"
 
+static struct shunt_seat *no_seat(void)
+{
+	return (struct shunt_seat *)&shunt_seat_none;
+}
+
 static bool add_slab(struct shunt_engine *engine)
 {
 	struct shunt_stream **slabs, *slab;
-	struct shunt_seat *seats;
 
 	slabs = realloc(engine->slabs, (engine->slab_count + 1) * sizeof(*slabs));
 	if (!slabs)
 		return false;
 	engine->slabs = slabs;
 	slab = shunt_lsan_map(SHUNT_SLAB_STREAMS * sizeof(*slab));
-	seats = shunt_lsan_map(SHUNT_SLAB_STREAMS * sizeof(*seats));
-	if (!slab || !seats)
+	if (!slab)
 		return false;
 	slabs[engine->slab_count++] = slab;
 	for (int i = SHUNT_SLAB_STREAMS - 1; i >= 0; i--) {
 		shunt_lock_rank(&slab[i].rx.lock, SHUNT_RANK_RX);
 		shunt_lock_rank(&slab[i].tx.lock, SHUNT_RANK_TX);
-		slab[i].seat = &seats[i];
-		seats[i].stream = &slab[i];
-#ifdef SHUNT_LOCK_CHECKS
-		slab[i].seat->sender = &slab[i].tx.lock;
-#endif
+		slab[i].seat = no_seat();
 		slab[i].engine = engine;
 		slab[i].next_free = engine->free_streams;
 		engine->free_streams = &slab[i];
@@ -54,20 +53,12 @@ static bool is_in_use(const struct shunt_stream *stream)
 /* Each after the one before. The last one, of `state`, is the barrier for all of them. */
 #define set(word, value) atomic_store_explicit(word, value, memory_order_release)
 
-void shunt_streams_unlink(struct shunt_stream *stream)
-{
-	shunt_send_buffer_free(&stream->seat->out.stage);
-	shunt_seat_begin(stream->seat);
-	shunt_end_leave_link(&stream->end);
-}
-
 /* Everything but what stale holders of the pointer may still be using: locks and list links. */
 static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool nonblocking)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_rx *rx = &stream->rx;
 
-	shunt_streams_unlink(stream);
 	stream->file.kind = SHUNT_FILE_STREAM;
 	set(&stream->fd, fd);
 	stream->numbers = 1;
@@ -121,6 +112,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	shunt_end_begin(&stream->end);
 	set(&rx->head, 0);
 	set(&rx->answers, 0);
+	set(&tx->trace.passes, 0);
+	set(&tx->trace.ruled, 0);
 	rx->bytes = (struct shunt_bytes) { 0 };
 	atomic_store(&stream->state, SHUNT_FRESH);
 }
@@ -143,6 +136,37 @@ struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool
 	return stream;
 }
 
+/* Threads that hold no lock of the stream may look at its seat. */
+static void sit(struct shunt_stream *stream, struct shunt_seat *seat)
+{
+	shunt_assert_held(&stream->engine->streams_lock);
+	__atomic_store_n(&stream->seat, seat, __ATOMIC_RELEASE);
+}
+
+static void get_seat(struct shunt_stream *stream)
+{
+	struct shunt_seat *seat = shunt_seat_make(&stream->engine->seats);
+
+	if (!seat)
+		return;
+	seat->stream = stream;
+#ifdef SHUNT_LOCK_CHECKS
+	seat->sender = &stream->tx.lock;
+#endif
+	sit(stream, seat);
+}
+
+static void give_up_seat(struct shunt_stream *stream)
+{
+	struct shunt_seat *seat = stream->seat;
+
+	if (!shunt_stream_is_seated(stream))
+		return;
+	sit(stream, no_seat());
+	shunt_send_buffer_free(&seat->out.stage);
+	shunt_seat_free(&stream->engine->seats, seat);
+}
+
 /* streams_lock held. */
 static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream)
 {
@@ -150,9 +174,8 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	if (!is_in_use(stream) || stream->holds || stream->seat->link || stream->fd >= 0)
 		return;
 	atomic_store(&stream->state, SHUNT_UNUSED);
-	shunt_send_buffer_free(&stream->seat->out.stage);
+	give_up_seat(stream);
 	shunt_again_free(stream);
-	shunt_traced_free(engine, stream);
 	free(atomic_exchange(&stream->pacing, NULL));
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
@@ -216,27 +239,61 @@ static void answer_nobody(struct shunt_stream *stream)
 int shunt_streams_seat(struct shunt_stream *stream, struct shunt_link *link,
 		       struct shunt_lane *lane, struct shunt_place *place)
 {
-	int result;
+	struct shunt_engine *engine = stream->engine;
+	int result = -ENOMEM;
 
 	shunt_lock_take(&stream->rx.lock);
-	result = shunt_seats_take(link, stream->seat, lane, place);
+	shunt_lock_take(&stream->tx.lock);
+	shunt_lock_take(&engine->streams_lock);
+	get_seat(stream);
+	shunt_lock_leave(&engine->streams_lock);
+	if (shunt_stream_is_seated(stream))
+		result = shunt_seats_take(link, stream->seat, lane, place);
+	if (result) {
+		shunt_lock_take(&engine->streams_lock);
+		give_up_seat(stream);
+		shunt_lock_leave(&engine->streams_lock);
+	}
+	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	return result;
 }
 
-static void unseat(struct shunt_stream *stream)
+/* Its link will not name it again: the seat's number and memory there are given up. Both locks held. */
+static void leave_link(struct shunt_stream *stream)
 {
-	if (!stream->seat->link)
+	struct shunt_seat *seat = stream->seat;
+
+	if (!seat->link)
 		return;
 	answer_nobody(stream);
-	shunt_send_buffer_leave(stream->seat);
+	shunt_send_buffer_leave(seat);
 	shunt_traced_leave(stream);
-	shunt_seats_leave(stream->seat->link, stream->seat);
+	shunt_seats_leave(seat->link, seat);
+}
+
+void shunt_streams_unseat(struct shunt_stream *stream)
+{
+	leave_link(stream);
+	shunt_lock_take(&stream->engine->streams_lock);
+	give_up_seat(stream);
+	shunt_lock_leave(&stream->engine->streams_lock);
+	shunt_end_leave_link(&stream->end);
 }
 
 void shunt_streams_vacate(struct shunt_stream *stream)
 {
-	unseat(stream);
+	uint8_t state;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	state = atomic_load(&stream->state);
+	if (state == SHUNT_LINKED || state == SHUNT_CLOSED)
+		leave_link(stream);	/* at exit(), or while somebody holds it, what the link has left is still looked at */
+	else
+		shunt_streams_unseat(stream);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
 	shunt_streams_free(stream);
 }
 
@@ -244,8 +301,11 @@ void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
 {
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_stream *first = atomic_load(&engine->reap);
-	uint8_t before = atomic_fetch_or(&stream->seat->release, by) & SHUNT_RELEASED_BY_BOTH;
+	uint8_t before;
 
+	if (!shunt_stream_is_seated(stream))
+		return;
+	before = atomic_fetch_or(&stream->seat->release, by) & SHUNT_RELEASED_BY_BOTH;
 	if (before == SHUNT_RELEASED_BY_BOTH || (before | by) != SHUNT_RELEASED_BY_BOTH)
 		return;
 	do {
@@ -266,12 +326,7 @@ bool shunt_streams_reap(struct shunt_engine *engine)
 		 * A thread that has just let go of it may still be about to leave its lane, which can go with its
 		 * last seat.
 		 */
-		shunt_lock_take(&stream->rx.lock);
-		shunt_lock_take(&stream->tx.lock);
-		unseat(stream);
-		shunt_lock_leave(&stream->tx.lock);
-		shunt_lock_leave(&stream->rx.lock);
-		shunt_streams_free(stream);
+		shunt_streams_vacate(stream);
 		stream = next;
 	}
 	return any;

@@ -70,10 +70,10 @@ int shunt_streams_seat(struct shunt_stream *stream, struct shunt_link *link,
 		       struct shunt_lane *lane, struct shunt_place *place);
 /* Frees the memory, if nothing names it. */
 void shunt_streams_free(struct shunt_stream *stream);
-/* Its link will not name it again: the seat is given up, and the memory if the program has closed it. */
+/* Its link will not name it again: it has no seat any more. seats_lock and both locks held. */
+void shunt_streams_unseat(struct shunt_stream *stream);
+/* The same without the two; if the program has closed it, its memory goes when nobody holds it. */
 void shunt_streams_vacate(struct shunt_stream *stream);
-/* It has no seat any more: what there is about a link and its offsets is as in a new one. Both locks held. */
-void shunt_streams_unlink(struct shunt_stream *stream);
 /* One end (SHUNT_RELEASED_…) will never name it again. After both, its seat and memory are reaped. Any
  * lock may be held. */
 void shunt_streams_released(struct shunt_stream *stream, uint8_t by);

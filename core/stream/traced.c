@@ -104,7 +104,8 @@ void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream,
 
 	if (pendings)
 		pendings->open = false;
-	if (!bytes || !(every || atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)))
+	if (!bytes || !(every || atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)) ||
+	    !shunt_stream_is_seated(stream))
 		return;
 	if (!pendings)
 		stream->seat->pendings = pendings = calloc(1, sizeof(*pendings));
@@ -243,6 +244,16 @@ void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream,
 
 /* --- the end --- */
 
+/* The next stream on the seat has the same counters. */
+static void count_anew(struct shunt_tx *tx, struct shunt_pendings *pendings)
+{
+	atomic_store(&tx->trace.passes, 0);
+	atomic_store(&pendings->granted, 0);
+	atomic_store(&pendings->sends, 0);
+	atomic_store(&pendings->told, 0);
+	pendings->open = false;
+}
+
 void shunt_traced_leave(struct shunt_stream *stream)
 {
 	struct shunt_lane *lane = stream->seat->lane;
@@ -251,9 +262,12 @@ void shunt_traced_leave(struct shunt_stream *stream)
 
 	if (!book)
 		return;
-	if (stream->seat->pendings)
+	if (stream->seat->pendings) {
 		shunt_trace_count(book, SHUNT_TRACE_ABANDONED,
 				  shunt_pendings_drop(stream->seat->pendings));
+		tell_sends(book, &stream->tx, stream->seat->pendings);
+		count_anew(&stream->tx, stream->seat->pendings);
+	}
 	shunt_lock_take(&lane->lock);
 	shunt_lane_trace_forget(lane, stream->seat);
 	shunt_lock_leave(&lane->lock);
@@ -263,18 +277,6 @@ void shunt_traced_leave(struct shunt_stream *stream)
 		shunt_lock_leave(&followed->lock);
 	}
 	atomic_store(&stream->seat->in.followed, 0);
-}
-
-void shunt_traced_free(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	struct shunt_trace_book *book = book_of(engine);
-
-	if (book && stream->seat->pendings)
-		tell_sends(book, &stream->tx, stream->seat->pendings);
-	free(stream->seat->pendings);
-	stream->seat->pendings = NULL;
-	atomic_store(&stream->tx.trace.passes, 0);
-	atomic_store(&stream->tx.trace.ruled, 0);
 }
 
 void shunt_traced_tell(struct shunt_stream *stream)
@@ -292,5 +294,6 @@ void shunt_traced_inherit(struct shunt_stream *stream)
 		memset(stream->seat->pendings, 0, sizeof(*stream->seat->pendings));
 	atomic_store(&stream->tx.trace.passes, 0);
 	atomic_store(&stream->rx.answers, 0);
-	atomic_store(&stream->seat->in.followed, 0);
+	if (shunt_stream_is_seated(stream))
+		atomic_store(&stream->seat->in.followed, 0);
 }

@@ -127,7 +127,7 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 	bool before = shunt_heading_on_link(&out->heading);
 
 	shunt_assert_held(&stream->tx.lock);
-	out->quick = false;
+	shunt_seat_unquicken(out);
 	if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_STAYING &&
 	    !shunt_heading_halted(&out->heading))
 		shunt_track_choose(engine, stream);

@@ -11,12 +11,13 @@ static void due(struct shunt_engine *engine)
 
 void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late)
 {
+	struct shunt_seat *seat = shunt_stream_seat(stream);
 	uint64_t none = 0;
 
-	if (atomic_load(&stream->seat->out.stuck_since))
+	if (shunt_seat_is_none(seat) || atomic_load(&seat->out.stuck_since))
 		return;
-	atomic_store(&stream->seat->out.stuck_asked, false);
-	if (atomic_compare_exchange_strong(&stream->seat->out.stuck_since, &none,
+	atomic_store(&seat->out.stuck_asked, false);
+	if (atomic_compare_exchange_strong(&seat->out.stuck_since, &none,
 					   shunt_now(stream->engine) - late))
 		due(stream->engine);
 }

@@ -447,7 +447,7 @@ static void false_records_are_dropped(void **state)
 #define GOOD                                                                                       \
 	(struct shunt_trace_record) { .id = 1,                                                     \
 				      .end = stream_offset(stream, STREAM_ARRIVED) + 10,           \
-				      .stream = stream->seat->id,                                   \
+				      .stream = stream->seat->id,                                  \
 				      .bytes = 10,                                                 \
 				      .called = engines[1]->sys->now(),                            \
 				      .posted = engines[1]->sys->now() }

@@ -304,11 +304,9 @@ static void end_engine(struct shunt_engine *engine)
 	for (int i = 0; i < engine->waker_count; i++)
 		shunt_own_fds_close(engine, engine->wakers[i]);
 	shunt_devices_close(engine);
-	for (uint32_t i = 0; i < engine->slab_count; i++) {
-		for (int j = 0; j < SHUNT_SLAB_STREAMS; j++)
-			stream_free_kept(&engine->slabs[i][j]);
+	seats_free(engine);
+	for (uint32_t i = 0; i < engine->slab_count; i++)
 		shunt_lsan_unmap(engine->slabs[i], SHUNT_SLAB_STREAMS * sizeof(struct shunt_stream));
-	}
 	free(engine->slabs);
 	free(engine->book);
 	free(engine->verdict);

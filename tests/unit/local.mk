@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Unit tests: one program for each file of core/ that can be tested alone; where no sources are named, there is one.
 unit_tests = tests/unit/advice_test tests/unit/verdict_test tests/unit/anonymous_test tests/unit/arena_test tests/unit/channel_test tests/unit/cm_test tests/unit/command_test \
-	tests/unit/conf_test tests/unit/config_test tests/unit/copy_test tests/unit/directory_test tests/unit/directory_owner_test tests/unit/directory_words_test tests/unit/end_test tests/unit/heading_test tests/unit/intake_test tests/unit/claim_test tests/unit/fault_test tests/unit/files_test tests/unit/fork_door_test tests/unit/fork_rest_test tests/unit/loading_test tests/unit/group_test \
+	tests/unit/conf_test tests/unit/config_test tests/unit/copy_test tests/unit/directory_test tests/unit/directory_owner_test tests/unit/directory_words_test tests/unit/end_test tests/unit/heading_test tests/unit/intake_test tests/unit/claim_test tests/unit/fault_test tests/unit/files_test tests/unit/fork_door_test tests/unit/fork_rest_test tests/unit/seat_test tests/unit/loading_test tests/unit/group_test \
 	tests/unit/lock_check_test tests/unit/histogram_test tests/unit/hmac_test tests/unit/hw_counters_test tests/unit/imm_test tests/unit/invite_test tests/unit/iwarp_test tests/unit/keyfile_test tests/unit/listener_worker_test tests/unit/log_line_test tests/unit/log_test tests/unit/nonce_test \
 	tests/unit/own_fds_test tests/unit/page_test tests/unit/path_test tests/unit/polling_test tests/unit/qos_account_test tests/unit/qos_capacity_test tests/unit/qos_drr_test tests/unit/qos_meter_test \
 	tests/unit/qos_profile_test tests/unit/qos_rules_test tests/unit/qos_tally_test tests/unit/qos_tokens_test tests/unit/remote_listener_test tests/unit/rules_test \
@@ -43,6 +43,7 @@ tests_unit_fault_test_LDADD = $(unit_libs)
 tests_unit_files_test_LDADD = $(unit_libs)
 tests_unit_fork_door_test_LDADD = $(unit_libs)
 tests_unit_fork_rest_test_LDADD = $(unit_libs)
+tests_unit_seat_test_LDADD = $(unit_libs)
 tests_unit_loading_test_LDADD = $(unit_libs)
 tests_unit_remote_listener_test_LDADD = $(unit_libs)
 tests_unit_group_test_LDADD = $(unit_libs)
