@@ -237,12 +237,21 @@ bool shunt_copy_narrow(void *to, const void *from, size_t bytes)
 	return bytes <= LINE ? few(to, from, bytes) : lines(to, from, bytes, line, line);
 }
 
-bool shunt_copy_plain(void *to, const void *from, size_t bytes)
+static __attribute__((noinline)) bool many(void *to, const void *from, size_t bytes)
 {
-	if (bytes > LINE && !is_wide())
+	if (!is_wide())
 		return shunt_copy_narrow(to, from, bytes);
 	shunt_poison_look(to, from, bytes);
-	return bytes <= LINE ? few(to, from, bytes) : wide_lines(to, from, bytes);
+	return wide_lines(to, from, bytes);
+}
+
+/* A short copy saves no register. */
+bool shunt_copy_plain(void *to, const void *from, size_t bytes)
+{
+	if (bytes > LINE)
+		return many(to, from, bytes);
+	shunt_poison_look(to, from, bytes);
+	return few(to, from, bytes);
 }
 
 /*
