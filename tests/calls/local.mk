@@ -24,7 +24,7 @@ tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/epoll_modes.c \
 	tests/calls/cases/epoll_more.c \
 	tests/calls/cases/epoll_sets.c \
-	tests/calls/cases/expiry.c tests/calls/cases/room.c \
+	tests/calls/cases/user_timeout.c tests/calls/cases/room.c \
 	tests/calls/cases/faults.c \
 	tests/calls/cases/fds.c \
 	tests/calls/cases/files.c \

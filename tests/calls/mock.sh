@@ -74,7 +74,7 @@ done
 
 # The link lives, and the kernel ends a connection whose bytes it has been given.
 given_up() {
-	SHUNT_MOCK=tcp PASSES=warm "$here/diff.sh" '^expiry_[bpw]' > "$work/given_up" && return
+	SHUNT_MOCK=tcp PASSES=warm "$here/diff.sh" '^user_timeout_[bpw]' > "$work/given_up" && return
 	sed 's/^/# /' "$work/given_up"
 	return 1
 }

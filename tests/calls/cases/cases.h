@@ -63,7 +63,7 @@ struct test {
 #define FILES(X) X(connect) X(accept) X(stream) X(receive) X(timeouts) X(shut) X(reset) X(epoll) \
 	X(epoll_modes) X(epoll_sets) X(poll) X(signals) X(vectors) X(files) X(fds) X(close) \
 	X(options) X(processes) X(threads) X(many) X(pointers) X(unmapped) X(flags) X(pipes) X(messages) X(stdio) \
-	X(lengths) X(async) X(halves) X(select) X(interrupts) X(jumps) X(epoll_more) X(raw) X(share) X(tuning) X(expiry) X(ends) \
+	X(lengths) X(async) X(halves) X(select) X(interrupts) X(jumps) X(epoll_more) X(raw) X(share) X(tuning) X(user_timeout) X(ends) \
 	X(owners) X(cancel) X(confine) X(room) X(faults) X(nested) X(locked) X(walk) X(given) \
 	X(stopped)
 #define X(file) extern const struct test cases_##file[];

@@ -150,12 +150,12 @@ static void idle(struct end *e)
 	TRY(e, shutdown(e->fd, SHUT_WR));
 }
 
-const struct test cases_expiry[] = {
-	{"expiry_polled_for", 0, polled_for, await},
-	{"expiry_with_bytes", 0, with_bytes, with_bytes_peer},
-	{"expiry_blocked", 0, blocked, await},
-	{"expiry_in_set", 0, in_set, await},
-	{"expiry_taken", 0, taken, taken_peer},
-	{"expiry_idle", 0, idle, echo_peer},
+const struct test cases_user_timeout[] = {
+	{"user_timeout_polled_for", 0, polled_for, await},
+	{"user_timeout_with_bytes", 0, with_bytes, with_bytes_peer},
+	{"user_timeout_blocked", 0, blocked, await},
+	{"user_timeout_in_set", 0, in_set, await},
+	{"user_timeout_taken", 0, taken, taken_peer},
+	{"user_timeout_idle", 0, idle, echo_peer},
 	{NULL, 0, NULL, NULL},
 };
