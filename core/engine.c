@@ -44,7 +44,7 @@
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
 
 const struct shunt_hooks shunt_engine_hooks = {
-	.opened = shunt_fault_attach,
+	.opened = shunt_fault_device_attach,
 	.apply = shunt_inbound_apply,
 	.notify = shunt_epset_notify,
 	.ring_in = shunt_companion_ring_in,
@@ -376,7 +376,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	engine->pid = getpid();
 	shunt_service_abandon(engine);
 	shunt_devices_abandon(engine);
-	shunt_fault_empty(&engine->fault);
+	shunt_fault_device_empty(&engine->fault);
 	atomic_store(&engine->links_up, 0);
 	atomic_store(&engine->breaking, 0);
 	atomic_store(&engine->paces, false);

@@ -60,6 +60,9 @@
 
 /* --- a round --- */
 
+/* A task, its file and its function have one name. */
+#define TASK(name, each_round) { #name, &tasks->name, shunt_##name##_run, each_round }
+
 static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 {
 	const struct {
@@ -68,39 +71,39 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		void (*run)(struct shunt_task *);
 		bool each_round;
 	} order[] = {
-		{ "fork_owner", &tasks->fork_owner, shunt_fork_owner_prove, false },
-		{ "listen", &tasks->listen, shunt_listen_run, false },
-		{ "claim_offers", &tasks->claim_offers, shunt_claim_task_offers, false },
-		{ "porter", &tasks->porter, shunt_porter_run, false },
-		{ "claim", &tasks->claim, shunt_claim_run, true },
-		{ "meeting", &tasks->meeting, shunt_meeting_run, false },
-		{ "remote", &tasks->remote, shunt_remote_run, true },
-		{ "listen_withdraw", &tasks->listen_withdraw, shunt_listen_run_withdraw, false },
-		{ "claim_unclaimed", &tasks->claim_unclaimed, shunt_claim_task_unclaimed, false },
-		{ "keepalive", &tasks->keepalive, shunt_keepalive_run, false },
-		{ "user_timeout", &tasks->user_timeout, shunt_expire_run, false },
-		{ "destroyed", &tasks->destroyed, shunt_destroyed_run, false },
-		{ "overflow", &tasks->overflow, shunt_overflow_run, false },
-		{ "listener_worker", &tasks->listener_worker, shunt_listener_worker_run, false },
-		{ "listener_owner", &tasks->listener_owner, shunt_listener_owner_run, false },
-		{ "possession", &tasks->possession, shunt_possession_run, false },
-		{ "limits", &tasks->limits, shunt_limits_run, false },
-		{ "retire", &tasks->retire, shunt_retire_run, true },
-		{ "reset_unread", &tasks->reset_unread, shunt_reset_unread_run, false },
-		{ "links", &tasks->links, shunt_links_run, true },
-		{ "no_new_privs", &tasks->no_new_privs, shunt_no_new_privs_run, false },
-		{ "leave", &tasks->leave, shunt_leave_run, true },
-		{ "reconnect", &tasks->reconnect, shunt_reconnect_run, true },
-		{ "gather", &tasks->gather, shunt_gather_run, false },
-		{ "reclaim", &tasks->reclaim, shunt_reclaim_run, false },
-		{ "mock", &tasks->mock, shunt_mock_run, false },
-		{ "pacing", &tasks->pacing, shunt_pacing_run, false },
-		{ "qos", &tasks->qos, shunt_qos_run, false },
-		{ "idle", &tasks->idle, shunt_idle_run, false },
-		{ "eviction", &tasks->eviction, shunt_eviction_run, false },
-		{ "trace", &tasks->trace, shunt_tracing_run, false },
-		{ "fault", &tasks->fault, shunt_fault_run, true },
-		{ "live", &tasks->live, shunt_live_run, false },
+		TASK(fork_owner, false),
+		TASK(listen, false),
+		TASK(claim_task_offers, false),
+		TASK(porter, false),
+		TASK(claim, true),
+		TASK(meeting, false),
+		TASK(remote, true),
+		TASK(listen_withdraw, false),
+		TASK(claim_task_unclaimed, false),
+		TASK(keepalive, false),
+		TASK(expire, false),
+		TASK(destroyed, false),
+		TASK(overflow, false),
+		TASK(listener_worker, false),
+		TASK(listener_owner, false),
+		TASK(possession, false),
+		TASK(limits, false),
+		TASK(retire, true),
+		TASK(reset_unread, false),
+		TASK(links, true),
+		TASK(no_new_privs, false),
+		TASK(leave, true),
+		TASK(reconnect, true),
+		TASK(gather, false),
+		TASK(reclaim, false),
+		TASK(mock, false),
+		TASK(pacing, false),
+		TASK(qos, false),
+		TASK(idle, false),
+		TASK(eviction, false),
+		TASK(tracing, false),
+		TASK(fault_device, true),
+		TASK(live, false),
 	};
 
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
@@ -195,7 +198,7 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 		return NULL;
 	}
 	enlist(&engine->loop, &service->tasks);
-	shunt_task_at(&service->tasks.claim_unclaimed, 0);	/* there may be some already */
+	shunt_task_at(&service->tasks.claim_task_unclaimed, 0);	/* there may be some already */
 	if (shunt_doors_open(service)) {
 		unmake(engine, service);
 		return NULL;
@@ -239,11 +242,12 @@ static bool revive(struct shunt_service *service)
 	service->leave_by = 0;
 	service->links_left = false;
 	service->deaf = 0;
-	shunt_task_at(&service->tasks.claim_unclaimed, 0);
-	shunt_task_at(&service->tasks.claim_offers, 0);	/* it may have come too late for the former one */
+	shunt_task_at(&service->tasks.claim_task_unclaimed, 0);
+	shunt_task_at(&service->tasks.claim_task_offers, 0);	/* it may have come too late for the former one */
 	/* Strangers know the names that the former one had. */
 	service->ended = !shunt_identity_make(engine, &engine->identity) ||
-			 shunt_doors_open(service) || (!engine->manual && !start_thread(service));
+			 shunt_doors_open(service) ||
+			 (!engine->manual && !start_thread(service));
 	if (service->ended)
 		shunt_doors_close(service);
 	return !service->ended;

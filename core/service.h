@@ -38,15 +38,15 @@ struct shunt_had;
 struct shunt_tasks {
 	struct shunt_task fork_owner;	/* the peer has shown its nonce: we are to show ours, or a child waits for that */
 	struct shunt_task listen;	/* a rendezvous has been added or withdrawn */
-	struct shunt_task claim_offers;	/* connections have been used for the first time */
+	struct shunt_task claim_task_offers;	/* connections have been used for the first time */
 	struct shunt_task porter;	/* peers may be heard again */
 	struct shunt_task claim;	/* *connections are established, parked claims expire */
 	struct shunt_task meeting;	/* names in SHUNT_DIR are to be taken or given back */
 	struct shunt_task remote;	/* *the connection manager's timers */
 	struct shunt_task listen_withdraw;	/* a name outlives its listener for a while */
-	struct shunt_task claim_unclaimed;	/* an accepted connection carries bytes, and nobody has claimed it */
+	struct shunt_task claim_task_unclaimed;	/* an accepted connection carries bytes, and nobody has claimed it */
 	struct shunt_task keepalive;	/* idle lanes */
-	struct shunt_task user_timeout;	/* a sender gets nowhere, and its program may not wait for ever */
+	struct shunt_task expire;	/* a sender gets nowhere, and its program may not wait for ever */
 	struct shunt_task destroyed;	/* sockets of links have ended, of which the links may have a word */
 	struct shunt_task overflow;	/* a sender waits for credit */
 	struct shunt_task listener_worker;	/* owners of rendezvous are to be found */
@@ -66,8 +66,8 @@ struct shunt_tasks {
 	struct shunt_task qos; /* tokens are due, or reports, or portions of a limit */
 	struct shunt_task idle; /* what has moved on links */
 	struct shunt_task eviction; /* links that nothing uses */
-	struct shunt_task trace; /* peers are to be asked for rings, records to be completed, clocks compared */
-	struct shunt_task fault;	/* *faults that are due */
+	struct shunt_task tracing; /* peers are to be asked for rings, records to be completed, clocks compared */
+	struct shunt_task fault_device;	/* *faults that are due */
 	struct shunt_task live; /* lanes are to follow variables that have changed */
 };
 

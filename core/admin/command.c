@@ -40,7 +40,7 @@ static int run_set(struct shunt_engine *engine, int count, char **words, struct 
 	}
 	shunt_traced_config(engine);
 	if (engine->service)
-		shunt_loop_post(&engine->loop, &engine->service->tasks.trace);
+		shunt_loop_post(&engine->loop, &engine->service->tasks.tracing);
 	shunt_answer_put(answer, "%s=%s\n", words[0], words[1]);
 	return 0;
 }
@@ -60,7 +60,7 @@ static int run_fault(struct shunt_engine *engine, int count, char **words, struc
 {
 	char why[SHUNT_CONFIG_LINE_MAX];
 
-	if (shunt_fault_set(engine, count ? words[0] : "", why, sizeof(why))) {
+	if (shunt_fault_device_set(engine, count ? words[0] : "", why, sizeof(why))) {
 		shunt_answer_put(answer, "%s\n", why);
 		return -1;
 	}

@@ -315,7 +315,7 @@ static void expire(struct shunt_engine *engine, uint64_t now)
 	}
 }
 
-void shunt_fault_empty(struct shunt_fault *fault)
+void shunt_fault_device_empty(struct shunt_fault *fault)
 {
 	fault->first = fault->last = fault->spare = NULL;
 	fault->room = 0;
@@ -330,11 +330,11 @@ static bool make_pool(struct shunt_fault *fault)
 	if (fault->pool)
 		return true;
 	fault->pool = calloc(POOL, sizeof(*fault->pool));
-	shunt_fault_empty(fault);
+	shunt_fault_device_empty(fault);
 	return fault->pool;
 }
 
-void shunt_fault_attach(struct shunt_device *device)
+void shunt_fault_device_attach(struct shunt_device *device)
 {
 	struct ibv_context_ops *ops = &device->context->ops;
 	struct shunt_fault *fault = &device->engine->fault;
@@ -348,7 +348,7 @@ void shunt_fault_attach(struct shunt_device *device)
 }
 
 /* A thread inside the filter still finds the device's own calls. */
-void shunt_fault_detach(struct shunt_device *device)
+void shunt_fault_device_detach(struct shunt_device *device)
 {
 	struct ibv_context_ops *ops = &device->context->ops;
 
@@ -360,7 +360,7 @@ void shunt_fault_detach(struct shunt_device *device)
 
 /* --- the rules change, and time passes --- */
 
-int shunt_fault_set(struct shunt_engine *engine, const char *text, char *error, size_t bytes)
+int shunt_fault_device_set(struct shunt_engine *engine, const char *text, char *error, size_t bytes)
 {
 	struct shunt_fault *fault = &engine->fault;
 	struct shunt_group *group = &engine->group;
@@ -376,14 +376,14 @@ int shunt_fault_set(struct shunt_engine *engine, const char *text, char *error, 
 	release(fault);
 	for (int i = 0; i < SHUNT_DEVICES; i++)
 		if (group->devices[i].open)
-			shunt_fault_attach(&group->devices[i]);
+			shunt_fault_device_attach(&group->devices[i]);
 	shunt_lock_leave(&group->lock);
 	if (engine->service)
 		shunt_fault_look_at(engine, shunt_now(engine));
 	return 0;
 }
 
-bool shunt_fault_hurries(struct shunt_engine *engine)
+bool shunt_fault_device_hurries(struct shunt_engine *engine)
 {
 	bool any;
 
@@ -407,7 +407,7 @@ static void take_down(struct shunt_engine *engine)
 			return;
 	for (int i = 0; i < SHUNT_DEVICES; i++)
 		if (group->devices[i].open)
-			shunt_fault_detach(&group->devices[i]);
+			shunt_fault_device_detach(&group->devices[i]);
 }
 
 /* The peer sees an engine that does not answer, as one does that is stopped or starved. */
@@ -424,9 +424,9 @@ static void freeze(struct shunt_engine *engine)
 		engine->sys->ppoll(NULL, 0, shunt_deadline_left(engine, until, &left), NULL);
 }
 
-void shunt_fault_run(struct shunt_task *task)
+void shunt_fault_device_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = shunt_service_of(task, fault)->engine;
+	struct shunt_engine *engine = shunt_service_of(task, fault_device)->engine;
 	struct shunt_fault *fault = &engine->fault;
 	struct shunt_group *group = &engine->group;
 	uint64_t due;

@@ -58,6 +58,6 @@ void shunt_request_gather(struct shunt_engine *engine)
 void shunt_request_trace(struct shunt_engine *engine)
 {
 	if (engine->service)
-		shunt_loop_remind(&engine->loop, &engine->service->tasks.trace,
+		shunt_loop_remind(&engine->loop, &engine->service->tasks.tracing,
 				  shunt_now(engine) + SHUNT_TRACE_LOOK);
 }

@@ -10,9 +10,9 @@
 #include "core/stream/tuple.h"
 #include "core/stream/unclaimed.h"
 
-void shunt_claim_task_offers(struct shunt_task *task)
+void shunt_claim_task_offers_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, claim_offers);
+	struct shunt_service *service = shunt_service_of(task, claim_task_offers);
 	struct shunt_stream *stream = atomic_load(&service->leaving) ? NULL : shunt_offer_take(service), *next;
 
 	for (; stream; stream = next) {
@@ -50,9 +50,9 @@ static enum shunt_reason verdict(struct shunt_engine *engine, struct shunt_strea
 	return is_excused(engine, stream) ? SHUNT_REASON_NONE : shunt_unclaimed_reason(stream);
 }
 
-void shunt_claim_task_unclaimed(struct shunt_task *task)
+void shunt_claim_task_unclaimed_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = shunt_service_of(task, claim_unclaimed)->engine;
+	struct shunt_engine *engine = shunt_service_of(task, claim_task_unclaimed)->engine;
 	struct shunt_unclaimed_look look = { .now = shunt_now(engine), .next = SHUNT_NEVER };
 	uint64_t soon = look.now + engine->config.claim_ms * 1000000 / 8;
 	struct shunt_stream *stream;

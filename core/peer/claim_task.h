@@ -6,8 +6,8 @@
 struct shunt_task;
 
 /* Claims what has been offered (offer.h), or sees whether it has been claimed. */
-void shunt_claim_task_offers(struct shunt_task *task);
+void shunt_claim_task_offers_run(struct shunt_task *task);
 /* Gives to the kernel what nobody has claimed (unclaimed.h). */
-void shunt_claim_task_unclaimed(struct shunt_task *task);
+void shunt_claim_task_unclaimed_run(struct shunt_task *task);
 
 #endif

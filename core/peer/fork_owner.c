@@ -83,7 +83,7 @@ static void ask_for_lost(struct shunt_engine *engine, struct shunt_task *task)
 	}
 }
 
-void shunt_fork_owner_prove(struct shunt_task *task)
+void shunt_fork_owner_run(struct shunt_task *task)
 {
 	struct shunt_engine *engine = shunt_service_of(task, fork_owner)->engine;
 

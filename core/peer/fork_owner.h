@@ -18,6 +18,6 @@ void shunt_fork_owner_serve(struct shunt_source *source, uint32_t events);
  */
 void shunt_fork_owner_asked(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* The work of proofs (core/stream/proof.h), and of relatives that have waited for one. */
-void shunt_fork_owner_prove(struct shunt_task *task);
+void shunt_fork_owner_run(struct shunt_task *task);
 
 #endif

@@ -189,7 +189,7 @@ void shunt_listen_run(struct shunt_task *task)
 	others_follow(service);
 }
 
-void shunt_listen_run_withdraw(struct shunt_task *task)
+void shunt_listen_withdraw_run(struct shunt_task *task)
 {
 	struct shunt_service *service = shunt_service_of(task, listen_withdraw);
 	struct shunt_engine *engine = service->engine;

@@ -10,7 +10,7 @@
 /* Rendezvous have been added or withdrawn. */
 void shunt_listen_run(struct shunt_task *task);
 /* Names whose last listener was closed go a while after it. */
-void shunt_listen_run_withdraw(struct shunt_task *task);
+void shunt_listen_withdraw_run(struct shunt_task *task);
 /* In a fork's child. */
 void shunt_listen_abandon(struct shunt_engine *engine);
 

@@ -138,5 +138,5 @@ static uint64_t expire_due(struct shunt_engine *engine)
 
 void shunt_expire_run(struct shunt_task *task)
 {
-	shunt_task_at(task, expire_due(shunt_service_of(task, user_timeout)->engine));
+	shunt_task_at(task, expire_due(shunt_service_of(task, expire)->engine));
 }

@@ -112,7 +112,7 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	stream->claim.next_inbox = service->offers;
 	service->offers = stream;
 	shunt_lock_leave(&service->inbox_lock);
-	shunt_loop_post(&engine->loop, &service->tasks.claim_offers);
+	shunt_loop_post(&engine->loop, &service->tasks.claim_task_offers);
 }
 
 void shunt_offer_goes_on(struct shunt_engine *engine, struct shunt_stream *stream)

@@ -209,7 +209,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 			got = shunt_eof_reached(stream);
 			if (got != -EAGAIN || !shunt_eof_counts(stream))
 				return got;
-			if (!shunt_fault_hurries(engine))
+			if (!shunt_fault_device_hurries(engine))
 				return shunt_eof_of_tcp(stream, fd);
 		}
 	}

@@ -28,7 +28,7 @@ bool shunt_unclaimed_is_over(struct shunt_stream *stream)
 static void remind(struct shunt_engine *engine)
 {
 	if (engine->service)
-		shunt_loop_remind(&engine->loop, &engine->service->tasks.claim_unclaimed, 0);
+		shunt_loop_remind(&engine->loop, &engine->service->tasks.claim_task_unclaimed, 0);
 }
 
 void shunt_unclaimed_begin(struct shunt_stream *stream)

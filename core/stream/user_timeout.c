@@ -6,7 +6,7 @@
 static void due(struct shunt_engine *engine)
 {
 	if (engine->service)
-		shunt_loop_post(&engine->loop, &engine->service->tasks.user_timeout);
+		shunt_loop_post(&engine->loop, &engine->service->tasks.expire);
 }
 
 void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late)

@@ -161,7 +161,7 @@ void refused_credit_is_given_later(void **state)
 	config.rq_depth = 64;
 	make_bed(&config, 1);
 	before = atomic_load(&bed.lane[0]->allowed);
-	assert_int_equal(shunt_fault_set(engines[1], "post:count=1", NULL, 0), 0);
+	assert_int_equal(shunt_fault_device_set(engines[1], "post:count=1", NULL, 0), 0);
 	for (int i = 0; !atomic_load(&engines[1]->fault.struck); i++) {
 		assert_true(i < 64);
 		put(0, 0, 1, 0);

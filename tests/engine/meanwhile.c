@@ -128,7 +128,8 @@ void distrust_is_no_failover(void **state)
 
 	(void)state;
 	make_bed(&config, 1);
-	assert_int_equal(shunt_fault_set(engines[0], "corrupt:what=word,count=1", NULL, 0), 0);
+	assert_int_equal(shunt_fault_device_set(engines[0], "corrupt:what=word,count=1", NULL, 0),
+			 0);
 	while (!atomic_load(&engines[0]->fault.struck)) {	/* in a CREDIT */
 		put(0, 1, 100, 0);
 		get(0, 1, BUFFER);

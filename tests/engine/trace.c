@@ -165,13 +165,13 @@ static void an_injected_delay_is_the_links(void **state)
 
 	(void)state;
 	make_followed(&config, 1, "0");
-	assert_int_equal(shunt_fault_set(engines[1], "delay:ms=5", why, sizeof(why)), 0);
+	assert_int_equal(shunt_fault_device_set(engines[1], "delay:ms=5", why, sizeof(why)), 0);
 	assert_int_equal(put(0, 0, 100, 0), 100);
 	assert_int_equal(get(0, 0, 100), 0);
 	pair_skew += DELAY;
 	assert_int_equal(get(0, 0, 100), 100);
 	assert_stages(last(1), 0, DELAY, 0, 0);
-	assert_int_equal(shunt_fault_set(engines[1], "", why, sizeof(why)), 0);
+	assert_int_equal(shunt_fault_device_set(engines[1], "", why, sizeof(why)), 0);
 	end_followed();
 }
 

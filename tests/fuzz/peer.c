@@ -699,7 +699,7 @@ static void set_trace(bool on)
 
 		engine->config.trace = on;
 		shunt_traced_config(engine);
-		shunt_loop_post(&engine->loop, &engine->service->tasks.trace);
+		shunt_loop_post(&engine->loop, &engine->service->tasks.tracing);
 	}
 	if (on && !followed)
 		fuzz_world_grows();

@@ -175,7 +175,7 @@ static void make_pair(uint32_t sends, uint32_t depth)
 
 static void free_end(struct end *end)
 {
-	shunt_fault_detach(end->device);
+	shunt_fault_device_detach(end->device);
 	assert_int_equal(end->table.destroy_qp(end->lane.qp), 0);
 	assert_null(end->lane.imm);
 	assert_int_equal(end->table.deregister_mr(end->mr), 0);
@@ -632,7 +632,7 @@ static void faults(const char *rules)
 {
 	char error[128] = "";
 
-	if (shunt_fault_set(a.engine, rules, error, sizeof(error)))
+	if (shunt_fault_device_set(a.engine, rules, error, sizeof(error)))
 		fail_msg("%s: %s", rules, error);
 }
 
@@ -669,7 +669,7 @@ static void the_filter_of_faults_stays_in_front(void **state)
 			expect_message((uint64_t)i, bytes_of(i));
 	expect_none(&b);
 	faults("");
-	shunt_fault_detach(a.device);
+	shunt_fault_device_detach(a.device);
 	assert_ptr_equal(ops->post_send, layer.post_send);
 	assert_ptr_equal(ops->poll_cq, layer.poll_cq);
 	assert_int_equal(one_message(3, 8, IBV_SEND_SIGNALED), 0);
