@@ -126,7 +126,7 @@ struct shunt_engine {
 	_Atomic uint64_t turned_away;	/* processes that came to a gate without a ticket, or from this host */
 	_Atomic uint64_t proven, disproven;	/* connections that a peer has shown it holds, and that it could not */
 	_Atomic uint64_t distrusted, grows, shrinks, pins, failovers, probes;
-	_Atomic uint64_t comebacks, returns;	/* links made anew after a failover, streams that are on them again */
+	_Atomic uint64_t reconnects, returns;	/* links made anew after a failover, streams that are on them again */
 	_Atomic uint64_t mocked;	/* an operator's words that have changed a stream's track */
 	_Atomic uint64_t slow_looks, slow_lanes;	/* of the rule: see mock.h */
 	_Atomic uint64_t left[SHUNT_LEFTS];	/* how often sending directions left the link, by cause */

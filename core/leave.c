@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "core/admin/doors.h"
+#include "core/admin/local_sockets.h"
 #include "core/fork/fork_slots.h"
 #include "core/loop/porter.h"
 #include "core/peer/claim_state.h"
@@ -52,7 +52,7 @@ static void withdraw(struct shunt_engine *engine, struct shunt_rendezvous *r,
 	r->owner_fd = -1;
 	r->leave_at = r->look_at = 0;
 	r->failures = 0;
-	atomic_store(&r->joining, false);
+	atomic_store(&r->is_worker, false);
 	atomic_store(&r->alone, false);
 	r->own_wanted = 0;
 }
@@ -277,7 +277,7 @@ static void put_away(struct shunt_engine *engine)
 	shunt_streams_reap(engine);
 	shunt_links_bury(service);
 	shunt_lock_leave(&engine->seats_lock);
-	shunt_doors_close(service);
+	shunt_local_sockets_close(service);
 	shunt_witness_dismiss(service);
 	service->threaded = false;
 	service->ended = true;

@@ -7,7 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "core/admin/live.h"
-#include "core/admin/doors.h"
+#include "core/admin/local_sockets.h"
 #include "core/await.h"
 #include "core/base/deadline.h"
 #include "core/base/identity.h"
@@ -161,7 +161,7 @@ static void *run(void *arg)
 
 static void unmake(struct shunt_engine *engine, struct shunt_service *service)
 {
-	shunt_doors_close(service);
+	shunt_local_sockets_close(service);
 	shunt_witness_dismiss(service);
 	shunt_loop_close(&engine->loop);
 	shunt_qos_end(service, false);
@@ -170,7 +170,7 @@ static void unmake(struct shunt_engine *engine, struct shunt_service *service)
 
 static void forget(struct shunt_rendezvous *r)
 {
-	r->fd = r->have_fd = r->owner_fd = r->abstract_fd = r->abstract_have_fd = -1;
+	r->fd = r->worker_fd = r->owner_fd = r->abstract_fd = r->abstract_worker_fd = -1;
 }
 
 /* NULL: none, and why. */
@@ -192,14 +192,14 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 		engine->send_buffer = shunt_overflow_bound(engine);
 	service->witness.fd = -1;
 	forget(&service->process);
-	forget(&service->abroad);
+	forget(&service->meeting_place);
 	if (!shunt_fork_slots_prepare(engine) || shunt_loop_open(&engine->loop, engine)) {
 		free(service);
 		return NULL;
 	}
 	enlist(&engine->loop, &service->tasks);
 	shunt_task_at(&service->tasks.claim_task_unclaimed, 0);	/* there may be some already */
-	if (shunt_doors_open(service)) {
+	if (shunt_local_sockets_open(service)) {
 		unmake(engine, service);
 		return NULL;
 	}
@@ -246,10 +246,10 @@ static bool revive(struct shunt_service *service)
 	shunt_task_at(&service->tasks.claim_task_offers, 0);	/* it may have come too late for the former one */
 	/* Strangers know the names that the former one had. */
 	service->ended = !shunt_identity_make(engine, &engine->identity) ||
-			 shunt_doors_open(service) ||
+			 shunt_local_sockets_open(service) ||
 			 (!engine->manual && !start_thread(service));
 	if (service->ended)
-		shunt_doors_close(service);
+		shunt_local_sockets_close(service);
 	return !service->ended;
 }
 
@@ -305,7 +305,7 @@ void shunt_service_abandon(struct shunt_engine *engine)
 		return;
 	engine->service = NULL;
 	shunt_loop_close(&engine->loop);
-	shunt_doors_close(service);
+	shunt_local_sockets_close(service);
 	shunt_witness_dismiss(service);
 	shunt_reconnect_forget(service);
 	shunt_qos_end(service, true);

@@ -29,7 +29,7 @@ struct shunt_monitor;
 struct shunt_qos;
 struct shunt_remote;
 struct shunt_co_listener;
-struct shunt_had;
+struct shunt_worker_connection;
 
 /*
  * Work of the service thread that no descriptor announces, in the order of a round. They are named
@@ -126,9 +126,9 @@ struct shunt_service {
 	struct shunt_refused refused[SHUNT_REFUSED_SLOTS];
 	uint32_t refused_next;
 	struct shunt_co_listener *co_listeners;	/* who accepts at addresses of ours */
-	struct shunt_had *had;		/* what they have; NULL: nothing yet */
+	struct shunt_worker_connection *worker_connections;	/* what they have; NULL: nothing yet */
 	struct shunt_rendezvous process;	/* shunt/link/IDENTITY: for who was sent to us by another process */
-	struct shunt_rendezvous abroad;	/* the socket in SHUNT_DIR, under all its names (meeting.h) */
+	struct shunt_rendezvous meeting_place; /* the socket in SHUNT_DIR, under all its names (meeting.h) */
 
 	bool limited;			/* that a peer has met a limit has been said (limits.c) */
 	uint8_t deaf;			/* enum shunt_deaf: why peers that come are not heard; 0: they are */

@@ -3,7 +3,7 @@
 admin_sources = \
 	core/admin/admin.c core/admin/admin.h \
 	core/admin/command.c core/admin/command.h \
-	core/admin/doors.c core/admin/doors.h \
+	core/admin/local_sockets.c core/admin/local_sockets.h \
 	core/admin/events.c core/admin/events.h \
 	core/admin/hw_counters.c core/admin/hw_counters.h \
 	core/admin/live.c core/admin/live.h \

@@ -20,7 +20,7 @@
 
 struct address { /* what the peer must know of a queue pair */
 	uint32_t magic;
-	uint16_t port; /* network order; 0: the teller connects */
+	uint16_t port; /* network order; 0: the sender connects */
 	uint8_t word[CM_WORD];
 };
 _Static_assert(sizeof(struct address) <= SHUNT_ADDRESS_BYTES, "an address must fit");

@@ -205,7 +205,7 @@ static int check_knock(struct shunt_channel *channel, const struct shunt_message
 	if (message->knock.proves > 1)
 		return wrong(channel, "its knock makes no sense");
 	/* Where the sender is not whom the kernel named, the socket is from before the peer became what it is. */
-	if (!channel->abroad && (message->knock.proves ||
+	if (!channel->other_netns && (message->knock.proves ||
 	    (!channel->proves && (!shunt_trust_peer(channel->engine, channel->fd, &peer) ||
 				  !is_sent_by(header, &peer)))))
 		become_strange(channel);
@@ -376,9 +376,9 @@ void shunt_channel_expect_no_fd(struct shunt_channel *channel)
 		shunt_porter_guard(channel->engine, channel->fd);
 }
 
-void shunt_channel_abroad(struct shunt_channel *channel)
+void shunt_channel_other_netns(struct shunt_channel *channel)
 {
-	channel->proves = channel->abroad = true;
+	channel->proves = channel->other_netns = true;
 	shunt_channel_proven(channel);
 }
 

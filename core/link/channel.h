@@ -52,7 +52,7 @@ struct shunt_channel {
 	uint32_t number;	/* of the process's channels; not 0 */
 	bool proves;		/* unix: a connection is proven before it is claimed here (core/peer/possession.h) */
 	bool proven;		/* such a one has been, so the peer is no stranger any more */
-	bool abroad;		/* unix: the peer is in another network namespace, and the nonce proves (SHUNT_DIR) */
+	bool other_netns;		/* unix: the peer is in another network namespace, and the nonce proves (SHUNT_DIR) */
 	bool awaits_knock;	/* unix: we have knocked, and the peer has not yet */
 	bool known;		/* unix: both have */
 	/* The peer's own name for itself, a hint: unix when it is known, tcp when a claim was sent on to it. */
@@ -85,7 +85,7 @@ void shunt_channel_strange(struct shunt_channel *channel);
  * The peer is in another network namespace. It is a stranger, but no witness sees both ends: the nonce in TCP proves
  * each connection, and memory is shared before, as between hosts.
  */
-void shunt_channel_abroad(struct shunt_channel *channel);
+void shunt_channel_other_netns(struct shunt_channel *channel);
 /* A connection has been proven: a HELLO is due, with descriptors. */
 void shunt_channel_proven(struct shunt_channel *channel);
 /* A QOS_POOL may come, which within one host has a descriptor. */

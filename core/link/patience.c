@@ -9,7 +9,7 @@
 bool shunt_patience_strange(const struct shunt_link *link)
 {
 	return link->channel.kind == SHUNT_CHANNEL_UNIX &&
-	       (link->channel.proves || link->channel.abroad);
+	       (link->channel.proves || link->channel.other_netns);
 }
 
 /* group.lock held. */

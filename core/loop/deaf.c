@@ -18,13 +18,13 @@ static void listen_to_all(struct shunt_service *service, uint32_t events)
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
 		listen_to(service, r->fd, &r->source, events);
-		listen_to(service, r->have_fd, &r->have_source, events);
+		listen_to(service, r->worker_fd, &r->worker_source, events);
 		listen_to(service, r->abstract_fd, &r->source, events);
-		listen_to(service, r->abstract_have_fd, &r->have_source, events);
+		listen_to(service, r->abstract_worker_fd, &r->worker_source, events);
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
 	listen_to(service, service->process.fd, &service->process.source, events);
-	listen_to(service, service->abroad.fd, &service->abroad.source, events);
+	listen_to(service, service->meeting_place.fd, &service->meeting_place.source, events);
 	listen_to(service, service->statistics_fd, &service->statistics_source, events);
 	listen_to(service, service->admin.fd, &service->admin.source, events);
 	listen_to(service, service->rights_fd, &service->rights_source, events);

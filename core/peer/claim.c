@@ -50,7 +50,7 @@ static struct shunt_link *link_by(struct shunt_service *service, const struct sh
 /* A link by a wildcard's name leads to a process of this network namespace, whichever the address. */
 static struct shunt_link *link_to(struct shunt_service *service, const struct shunt_tuple *tuple)
 {
-	struct shunt_name names[SHUNT_NAMES], abroad;
+	struct shunt_name names[SHUNT_NAMES], meeting;
 	int count = shunt_rendezvous_names(tuple->peer, tuple->peer_port, names);
 	struct shunt_link *link = link_by(service, tuple, names, 1);
 
@@ -59,8 +59,8 @@ static struct shunt_link *link_to(struct shunt_service *service, const struct sh
 	link = link_by(service, tuple, names + 1, count - 1);
 	if (link && shunt_tuple_is_local(service->engine, tuple))
 		return link;
-	shunt_rendezvous_abroad(tuple->peer, tuple->peer_port, &abroad);
-	return service->engine->config.dir[0] ? link_by(service, tuple, &abroad, 1) : NULL;
+	shunt_rendezvous_meeting(tuple->peer, tuple->peer_port, &meeting);
+	return service->engine->config.dir[0] ? link_by(service, tuple, &meeting, 1) : NULL;
 }
 
 struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, bool strange,
@@ -78,8 +78,8 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, b
 	if (fd < 0)
 		return NULL;
 	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_UNIX, fd);
-	if (shunt_rendezvous_is_abroad(name))
-		shunt_channel_abroad(&channel);
+	if (shunt_rendezvous_is_meeting(name))
+		shunt_channel_other_netns(&channel);
 	else if (strange)
 		shunt_channel_strange(&channel);
 	*reason = SHUNT_REASON_DISPROVEN;

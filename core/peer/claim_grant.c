@@ -28,7 +28,7 @@ static bool is_claimed(const struct shunt_link *link, const struct shunt_stream 
 {
 	return shunt_tuple_is_known(&stream->tuple) &&
 	       shunt_tuple_reversed(&stream->tuple, tuple) &&
-	       (link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.abroad ||
+	       (link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.other_netns ||
 		network == stream->network);
 }
 
@@ -280,7 +280,7 @@ void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *mess
 	if (is_elsewhere(link, &claim.tuple, claim.place.stream) ||
 	    takes_none(link, &claim.tuple, claim.place.stream))
 		return;
-	if (link->channel.abroad && is_from_here(link->engine, &claim.tuple)) {
+	if (link->channel.other_netns && is_from_here(link->engine, &claim.tuple)) {
 		atomic_fetch_add(&link->engine->refused_claims, 1);
 		claim_refuse(link, &claim.tuple, claim.place.stream, SHUNT_REFUSED_NOT_HAD);
 		return;
@@ -299,7 +299,7 @@ void shunt_claim_asked(struct shunt_link *link, const struct shunt_message *mess
 		     !link->line.number;
 
 	if (link->initiator || !link->met || !(claim.number & SHUNT_PROOF_BIT) ||
-	    link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.abroad ||
+	    link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.other_netns ||
 	    !(first || link->channel.proves)) {
 		shunt_link_distrust(link, "an ASK out of turn");
 		return;

@@ -29,7 +29,7 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 		return;
 	}
 	message.claim.tuple = stream->tuple;
-	if (link->channel.kind == SHUNT_CHANNEL_UNIX && !link->channel.abroad)
+	if (link->channel.kind == SHUNT_CHANNEL_UNIX && !link->channel.other_netns)
 		message.claim.network = stream->network;
 	if (shunt_streams_seat(stream, link, shunt_lanes_emptiest(link), &message.claim.place)) {
 		shunt_claim_stays(engine, stream, link->device->kind->shortage());

@@ -76,7 +76,7 @@ static enum shunt_reason reason_told(const struct shunt_link *link,
 {
 	enum shunt_reason reason = shunt_decision_told(why);
 
-	return link->channel.kind == SHUNT_CHANNEL_UNIX && !link->channel.abroad ?
+	return link->channel.kind == SHUNT_CHANNEL_UNIX && !link->channel.other_netns ?
 	       shunt_claim_reason(link->engine->service, stream, reason) : reason;
 }
 

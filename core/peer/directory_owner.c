@@ -43,12 +43,12 @@ static struct shunt_rendezvous *find_ours(struct shunt_engine *engine,
 static int owner_knock(struct shunt_engine *engine, const struct shunt_name *name,
 		       const struct shunt_user_dir *where)
 {
-	struct shunt_name have;
+	struct shunt_name workers;
 	bool strange;
 
-	shunt_rendezvous_have(name, &have);
-	return where ? shunt_rendezvous_knock_user_dir(engine, where, &have, &strange) :
-		       shunt_rendezvous_knock(engine, &have, &strange);
+	shunt_rendezvous_workers(name, &workers);
+	return where ? shunt_rendezvous_knock_user_dir(engine, where, &workers, &strange) :
+		       shunt_rendezvous_knock(engine, &workers, &strange);
 }
 
 int shunt_directory_owner_find(struct shunt_engine *engine, int asker,

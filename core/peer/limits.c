@@ -63,7 +63,7 @@ struct count {
 /* From another network namespace nothing is proven before the link is up. */
 static bool is_guest(const struct shunt_link *link)
 {
-	return link->channel.abroad ?
+	return link->channel.other_netns ?
 		       atomic_load(&((struct shunt_link *)link)->state) == SHUNT_LINK_HELLO :
 		       !link->channel.proven;
 }

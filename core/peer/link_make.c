@@ -185,12 +185,13 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 		link->peer_pid = (uint32_t)peer.pid;
 		link->peer_user = peer.uid;
 	}
-	link->nonces = channel->kind == SHUNT_CHANNEL_TCP || channel->abroad ||
+	link->nonces = channel->kind == SHUNT_CHANNEL_TCP || channel->other_netns ||
 		       engine->config.proof;
 	link->initiator = initiator;
 	link->met = channel->kind == SHUNT_CHANNEL_TCP || channel->known;
 	link->hello_by = shunt_now(engine) + SHUNT_HELLO_NS;
-	if (!link->channel.abroad && (!link->channel.proves || link->channel.proven) && equip(link))
+	if (!link->channel.other_netns && (!link->channel.proves || link->channel.proven) &&
+	    equip(link))
 		goto destroy;
 	if (!is_said(introduce(link)))
 		goto destroy;
@@ -223,7 +224,7 @@ void shunt_link_meet(struct shunt_link *link)
 	}
 	if (!link->initiator)
 		return;
-	if (link->channel.proves && !link->channel.abroad)
+	if (link->channel.proves && !link->channel.other_netns)
 		link->engine->link_hooks->met(link);
 	else
 		hello_to(link);

@@ -33,8 +33,8 @@ static void let_in(struct shunt_service *service, const struct shunt_rendezvous 
 	struct shunt_link *link;
 
 	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, fd);
-	if (shunt_rendezvous_is_abroad(&rendezvous->name))
-		shunt_channel_abroad(&channel);
+	if (shunt_rendezvous_is_meeting(&rendezvous->name))
+		shunt_channel_other_netns(&channel);
 	else if (strange)
 		shunt_channel_strange(&channel);
 	else
@@ -47,12 +47,12 @@ static void let_in(struct shunt_service *service, const struct shunt_rendezvous 
 static void links_welcome(struct shunt_service *service, const struct shunt_rendezvous *rendezvous,
 			  int door)
 {
-	bool abroad = shunt_rendezvous_is_abroad(&rendezvous->name), strange;
+	bool other_netns = shunt_rendezvous_is_meeting(&rendezvous->name), strange;
 	struct shunt_engine *engine = service->engine;
 	int fd;
 
 	while ((fd = shunt_rendezvous_accept(engine, door, &strange)) >= 0) {
-		if (shunt_limits_link(service, fd, strange || abroad))
+		if (shunt_limits_link(service, fd, strange || other_netns))
 			let_in(service, rendezvous, fd, strange);
 		else
 			shunt_porter_dismiss(engine, fd);

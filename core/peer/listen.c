@@ -28,10 +28,10 @@ static struct shunt_rendezvous *rendezvous_for(struct shunt_engine *engine, cons
 	if (!r)
 		return NULL;
 	r->source.ready = shunt_links_welcome;
-	r->have_source.ready = shunt_listener_owner_welcome;
+	r->worker_source.ready = shunt_listener_owner_welcome;
 	r->owner_source.ready = shunt_listener_worker_hear;
 	r->name = *name;
-	r->fd = r->have_fd = r->owner_fd = r->abstract_fd = r->abstract_have_fd = -1;
+	r->fd = r->worker_fd = r->owner_fd = r->abstract_fd = r->abstract_worker_fd = -1;
 	r->wanted = &r->own_wanted;
 	r->next = engine->rendezvous;
 	engine->rendezvous = r;
@@ -45,7 +45,7 @@ static int own_or_join(struct shunt_engine *engine, struct shunt_rendezvous *r,
 	int result = shunt_listen_bind(engine->service, r, crowd);
 
 	if (result == -EADDRINUSE)
-		atomic_store(&r->joining, true);
+		atomic_store(&r->is_worker, true);
 	return result;
 }
 
@@ -104,13 +104,13 @@ void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *
 {
 	struct shunt_crowd crowd = { .count = 0 };
 
-	if (rendezvous->fd >= 0 || atomic_load(&rendezvous->joining) || engine->pid != getpid() ||
+	if (rendezvous->fd >= 0 || atomic_load(&rendezvous->is_worker) || engine->pid != getpid() ||
 	    !engine->serve(engine))
 		return;
 	shunt_lock_take(&engine->rendezvous_lock);
 	if (rendezvous->fd < 0 && (!rendezvous->listener || shunt_leave_is_due(engine) ||
 				   own_or_join(engine, rendezvous, &crowd)))
-		atomic_store(&rendezvous->joining, true);
+		atomic_store(&rendezvous->is_worker, true);
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_porter_dismiss_all(engine, &crowd);
 	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
@@ -216,13 +216,13 @@ void shunt_listen_withdraw_run(struct shunt_task *task)
 static void abandon(struct shunt_engine *engine, struct shunt_rendezvous *r)
 {
 	shunt_own_fds_close(engine, r->fd);
-	shunt_own_fds_close(engine, r->have_fd);
+	shunt_own_fds_close(engine, r->worker_fd);
 	shunt_own_fds_close(engine, r->owner_fd);
 	shunt_own_fds_close(engine, r->abstract_fd);
-	shunt_own_fds_close(engine, r->abstract_have_fd);
-	r->fd = r->have_fd = r->owner_fd = r->abstract_fd = r->abstract_have_fd = -1;
+	shunt_own_fds_close(engine, r->abstract_worker_fd);
+	r->fd = r->worker_fd = r->owner_fd = r->abstract_fd = r->abstract_worker_fd = -1;
 	r->in_user_dir = false;
-	r->joining = r->alone = r->turned_away = r->strangers = false;
+	r->is_worker = r->alone = r->turned_away = r->strangers = false;
 	r->own_wanted = 0;
 	r->wanted_until = r->look_at = r->leave_at = 0;
 	r->failures = 0;

@@ -8,7 +8,7 @@
 
 /* Descriptors of the two names of an address: claims come to the one, co-listeners to the other. */
 struct pair {
-	int fd, have_fd;
+	int fd, worker_fd;
 };
 
 /* In the user's directory, or in the abstract namespace. */
@@ -23,20 +23,20 @@ static int name_offer(struct shunt_engine *engine, const struct shunt_rendezvous
 static int names_take(struct shunt_engine *engine, const struct shunt_rendezvous *r, bool in_dir,
 		      struct pair *pair, struct shunt_crowd *crowd)
 {
-	struct shunt_name have;
+	struct shunt_name workers;
 	int result;
 
-	shunt_rendezvous_have(&r->name, &have);
-	pair->have_fd = name_offer(engine, r, &have, in_dir);
-	result = pair->have_fd == -EADDRINUSE ? pair->have_fd :
+	shunt_rendezvous_workers(&r->name, &workers);
+	pair->worker_fd = name_offer(engine, r, &workers, in_dir);
+	result = pair->worker_fd == -EADDRINUSE ? pair->worker_fd :
 						name_offer(engine, r, &r->name, in_dir);
 	pair->fd = result;
 	if (result >= 0)
 		return 0;
-	if (in_dir && pair->have_fd >= 0)
-		shunt_user_dir_withdraw(engine, &r->dir, &have);
-	shunt_porter_close(engine, pair->have_fd, crowd);
-	*pair = (struct pair) { .fd = -1, .have_fd = -1 };
+	if (in_dir && pair->worker_fd >= 0)
+		shunt_user_dir_withdraw(engine, &r->dir, &workers);
+	shunt_porter_close(engine, pair->worker_fd, crowd);
+	*pair = (struct pair) { .fd = -1, .worker_fd = -1 };
 	return result;
 }
 
@@ -45,18 +45,18 @@ static void names_hear(struct shunt_engine *engine, struct shunt_rendezvous *r,
 {
 	if (pair->fd >= 0)
 		shunt_loop_add(&engine->loop, pair->fd, &r->source, EPOLLIN);
-	if (pair->have_fd >= 0)
-		shunt_loop_add(&engine->loop, pair->have_fd, &r->have_source, EPOLLIN);
+	if (pair->worker_fd >= 0)
+		shunt_loop_add(&engine->loop, pair->worker_fd, &r->worker_source, EPOLLIN);
 }
 
 static void own(struct shunt_service *service, struct shunt_rendezvous *r, const struct pair *pair,
 		const struct pair *abstract)
 {
 	atomic_store(atomic_load(&r->wanted), 0);
-	r->have_fd = pair->have_fd;
+	r->worker_fd = pair->worker_fd;
 	r->fd = pair->fd;
 	r->abstract_fd = abstract->fd;
-	r->abstract_have_fd = abstract->have_fd;
+	r->abstract_worker_fd = abstract->worker_fd;
 	r->tried_remote = false;
 	r->look_at = 0;
 	r->failures = 0;
@@ -70,7 +70,7 @@ int shunt_listen_bind(struct shunt_service *service, struct shunt_rendezvous *re
 		      struct shunt_crowd *crowd)
 {
 	struct shunt_engine *engine = service->engine;
-	struct pair none = { .fd = -1, .have_fd = -1 }, pair = none, abstract = none;
+	struct pair none = { .fd = -1, .worker_fd = -1 }, pair = none, abstract = none;
 	bool in_dir = shunt_user_dir_is_usable(engine, &rendezvous->dir, true);
 	int result = in_dir ? names_take(engine, rendezvous, true, &pair, crowd) : -ENOENT;
 
@@ -95,7 +95,7 @@ int shunt_listen_bind_abstract(struct shunt_service *service, struct shunt_rende
 	if (result)
 		return result;
 	rendezvous->abstract_fd = abstract.fd;
-	rendezvous->abstract_have_fd = abstract.have_fd;
+	rendezvous->abstract_worker_fd = abstract.worker_fd;
 	names_hear(engine, rendezvous, &abstract);
 	return 0;
 }

@@ -22,8 +22,8 @@
 #include "core/stream/tuple.h"
 
 #define WANTED_NS 10000000000ull	/* that messages are wanted after a claim for what we did not have */
-#define HAD_BUCKETS 512
-#define HAD_PLACES 4			/* in each: a flood forgets, it never grows */
+#define CONNECTION_BUCKETS 512
+#define CONNECTION_PLACES 4			/* in each: a flood forgets, it never grows */
 #define MESSAGES 64			/* of one co-listener before the others are heard */
 
 struct shunt_co_listener {
@@ -39,7 +39,7 @@ struct shunt_co_listener {
 	struct shunt_co_listener *next;
 };
 
-struct shunt_had {
+struct shunt_worker_connection {
 	struct shunt_tuple tuple;	/* as its holder sees it */
 	struct shunt_identity process;
 	uint16_t gate;
@@ -49,7 +49,8 @@ struct shunt_had {
 
 /* --- what others have --- */
 
-static struct shunt_had *bucket(struct shunt_service *service, const struct shunt_tuple *tuple, bool reverse)
+static struct shunt_worker_connection *bucket(struct shunt_service *service,
+					      const struct shunt_tuple *tuple, bool reverse)
 {
 	const uint8_t *near = reverse ? tuple->peer : tuple->local, *far = reverse ? tuple->local : tuple->peer;
 	uint32_t near_port = reverse ? tuple->peer_port : tuple->local_port;
@@ -57,32 +58,36 @@ static struct shunt_had *bucket(struct shunt_service *service, const struct shun
 
 	for (int i = 0; i < 16; i++)
 		hash = (hash ^ near[i] ^ far[i] << 8) * 0x9e3779b1u;
-	return &service->had[(hash >> 16) % HAD_BUCKETS * HAD_PLACES];
+	return &service->worker_connections[(hash >> 16) % CONNECTION_BUCKETS * CONNECTION_PLACES];
 }
 
 static void remember(struct shunt_service *service, struct shunt_co_listener *by,
 		     const struct shunt_have *have)
 {
 	struct shunt_engine *engine = service->engine;
-	struct shunt_had *places, *oldest;
+	struct shunt_worker_connection *places, *oldest;
 
-	if (!service->had)
-		service->had = calloc(HAD_BUCKETS * HAD_PLACES, sizeof(*service->had));
-	if (!service->had)
+	if (!service->worker_connections)
+		service->worker_connections = calloc(CONNECTION_BUCKETS * CONNECTION_PLACES,
+						     sizeof(*service->worker_connections));
+	if (!service->worker_connections)
 		return;
 	places = oldest = bucket(service, &have->tuple, false);
-	for (int i = 1; i < HAD_PLACES; i++)
+	for (int i = 1; i < CONNECTION_PLACES; i++)
 		if (places[i].deadline < oldest->deadline)
 			oldest = &places[i];
-	*oldest = (struct shunt_had) { have->tuple, have->process, (uint16_t)have->gate, by,
-				      shunt_now(engine) + engine->config.claim_ms * 1000000 };
+	*oldest = (struct shunt_worker_connection) { have->tuple, have->process,
+						     (uint16_t)have->gate, by,
+						     shunt_now(engine) +
+							     engine->config.claim_ms * 1000000 };
 }
 
 static void co_listener_forget(struct shunt_service *service, const struct shunt_co_listener *by)
 {
-	for (int i = 0; service->had && i < HAD_BUCKETS * HAD_PLACES; i++)
-		if (service->had[i].by == by)
-			service->had[i] = (struct shunt_had) { .by = NULL };
+	for (int i = 0; service->worker_connections && i < CONNECTION_BUCKETS * CONNECTION_PLACES;
+	     i++)
+		if (service->worker_connections[i].by == by)
+			service->worker_connections[i] = (struct shunt_worker_connection) { .by = NULL };
 }
 
 /* --- who wants to know --- */
@@ -125,16 +130,18 @@ bool shunt_listener_owner_find(struct shunt_service *service, const struct shunt
 			       struct shunt_worker *worker)
 {
 	uint64_t now = shunt_now(service->engine);
-	struct shunt_had *place = service->had ? bucket(service, claimed, true) : NULL;
+	struct shunt_worker_connection *place = service->worker_connections ?
+							bucket(service, claimed, true) :
+							NULL;
 
 	want(service, claimed);
-	for (int i = 0; place && i < HAD_PLACES; i++) {
+	for (int i = 0; place && i < CONNECTION_PLACES; i++) {
 		if (!place[i].by || place[i].deadline < now ||
 		    !shunt_tuple_reversed(&place[i].tuple, claimed))
 			continue;
 		*worker = (struct shunt_worker) { place[i].process, place[i].gate, place[i].by->fd,
 						  place[i].by->invited };
-		place[i] = (struct shunt_had) { .by = NULL };
+		place[i] = (struct shunt_worker_connection) { .by = NULL };
 		return true;
 	}
 	return false;
@@ -299,14 +306,15 @@ static void co_listener_welcome(struct shunt_service *service, struct shunt_rend
 void shunt_listener_owner_welcome(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_rendezvous *rendezvous =
-		shunt_loop_owner(source, struct shunt_rendezvous, have_source);
+		shunt_loop_owner(source, struct shunt_rendezvous, worker_source);
 
 	(void)events;
 	if (shunt_porter_shuts(rendezvous->service))
 		return;
-	co_listener_welcome(rendezvous->service, rendezvous, rendezvous->have_fd);
-	if (rendezvous->abstract_have_fd >= 0)
-		co_listener_welcome(rendezvous->service, rendezvous, rendezvous->abstract_have_fd);
+	co_listener_welcome(rendezvous->service, rendezvous, rendezvous->worker_fd);
+	if (rendezvous->abstract_worker_fd >= 0)
+		co_listener_welcome(rendezvous->service, rendezvous,
+				    rendezvous->abstract_worker_fd);
 }
 
 /* --- what is over --- */

@@ -119,7 +119,7 @@ static int find_owner(struct shunt_service *service, struct shunt_rendezvous *r,
 	bool strange;
 	int fd;
 
-	shunt_rendezvous_have(&r->name, &have);
+	shunt_rendezvous_workers(&r->name, &have);
 	fd = shunt_rendezvous_knock_user_dir(engine, &r->dir, &have, &strange);
 	if (fd == -ECONNREFUSED && may_take(engine, r)) {
 		*taken = take_over(service, r, crowd);
@@ -151,7 +151,8 @@ static void owner_look(struct shunt_service *service, struct shunt_rendezvous *r
 
 static bool must_look(const struct shunt_rendezvous *r)
 {
-	return r->fd < 0 && r->owner_fd < 0 && atomic_load(&((struct shunt_rendezvous *)r)->joining);
+	return r->fd < 0 && r->owner_fd < 0 &&
+	       atomic_load(&((struct shunt_rendezvous *)r)->is_worker);
 }
 
 /* The names for processes that do not see the user's directory have had another owner. */
@@ -271,7 +272,7 @@ void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stre
 	struct shunt_rendezvous *r = stream->rendezvous;
 	struct shunt_have have = { .type = SHUNT_HAVE_TUPLE };
 
-	if (!atomic_exchange(&r->joining, true))
+	if (!atomic_exchange(&r->is_worker, true))
 		shunt_listener_worker_run(&service->tasks.listener_worker);
 	if (r->owner_fd < 0)
 		atomic_store(&stream->usage, SHUNT_USE_BEGUN);	/* again, when there is one */

@@ -151,7 +151,7 @@ static void want_rendezvous(struct shunt_meeting *meeting, const struct shunt_re
 	for (int i = 0; i < here->count; i++) {
 		if (!shunt_rendezvous_covers(&r->name, here->of[i], port))
 			continue;
-		shunt_rendezvous_abroad(here->of[i], port, &name);
+		shunt_rendezvous_meeting(here->of[i], port, &name);
 		want(meeting, &name);
 	}
 }
@@ -193,13 +193,13 @@ static void tell_unusable(struct shunt_meeting *meeting)
 /* The socket of this process. 0 or -errno. */
 static int open_door(struct shunt_service *service, int dir)
 {
-	struct shunt_rendezvous *door = &service->abroad;
+	struct shunt_rendezvous *door = &service->meeting_place;
 	struct shunt_engine *engine = service->engine;
 
 	if (door->fd >= 0)
 		return 0;
 	shunt_meeting_dir_sweep(engine, dir);
-	shunt_rendezvous_process_abroad(&engine->identity, &door->name);
+	shunt_rendezvous_process_meeting(&engine->identity, &door->name);
 	door->fd = shunt_meeting_dir_listen(engine, dir, door->name.text + 1);
 	if (door->fd < 0)
 		return door->fd;
@@ -217,10 +217,10 @@ static bool take_names(struct shunt_engine *engine, struct shunt_meeting *meetin
 	for (struct taken *taken = meeting->names; taken < meeting->names + meeting->count;
 	     taken++) {
 		if (!taken->wanted) {
-			shunt_meeting_dir_drop(dir, meeting->service->abroad.name.text + 1,
+			shunt_meeting_dir_drop(dir, meeting->service->meeting_place.name.text + 1,
 					       taken->name.text + 1);
 		} else if (shunt_meeting_dir_link(engine, dir,
-						  meeting->service->abroad.name.text + 1,
+						  meeting->service->meeting_place.name.text + 1,
 						  taken->name.text + 1)) {
 			all = false;
 		} else {
@@ -300,7 +300,7 @@ void shunt_meeting_open(struct shunt_service *service)
 {
 	struct shunt_meeting *meeting = service->meeting;
 
-	if (!service->engine->config.dir[0] || service->abroad.fd >= 0 ||
+	if (!service->engine->config.dir[0] || service->meeting_place.fd >= 0 ||
 	    !(meeting || (meeting = meeting_make(service)) != NULL))
 		return;
 	shunt_own_fds_close(service->engine, open_all(service, meeting));
@@ -317,7 +317,7 @@ int shunt_meeting_connect(struct shunt_service *service, struct shunt_stream *st
 
 	if (!engine->config.dir[0])
 		return -ENOENT;
-	shunt_rendezvous_abroad(stream->tuple.peer, stream->tuple.peer_port, name);
+	shunt_rendezvous_meeting(stream->tuple.peer, stream->tuple.peer_port, name);
 	fd = shunt_rendezvous_knock(engine, name, &strange);
 	if (fd == -ENODEV && (service->meeting || meeting_make(service)))
 		tell_unusable(service->meeting);
@@ -331,10 +331,10 @@ int shunt_meeting_connect(struct shunt_service *service, struct shunt_stream *st
 /* rendezvous_lock held. The socket's own name is the last: others are removed while it has an owner. */
 static void drop_names(struct shunt_engine *engine, struct shunt_meeting *meeting)
 {
-	int dir = meeting->service->abroad.fd < 0 ?
+	int dir = meeting->service->meeting_place.fd < 0 ?
 			  -1 :
 			  shunt_meeting_dir_open(engine, engine->config.dir);
-	const char *own = meeting->service->abroad.name.text + 1;
+	const char *own = meeting->service->meeting_place.name.text + 1;
 
 	for (int i = 0; dir >= 0 && i < meeting->count; i++)
 		shunt_meeting_dir_drop(dir, own, meeting->names[i].name.text + 1);
@@ -364,8 +364,8 @@ void shunt_meeting_end(struct shunt_service *service)
 	shunt_lock_take(&engine->rendezvous_lock);
 	drop_names(engine, meeting);
 	shunt_lock_leave(&engine->rendezvous_lock);
-	shunt_porter_close(engine, service->abroad.fd, &crowd);
-	service->abroad.fd = -1;
+	shunt_porter_close(engine, service->meeting_place.fd, &crowd);
+	service->meeting_place.fd = -1;
 	meeting_release(service);
 	shunt_porter_dismiss_all(engine, &crowd);
 }
@@ -386,6 +386,6 @@ void shunt_meeting_abandon(struct shunt_service *service)
 {
 	if (!service->meeting)
 		return;
-	shunt_own_fds_close(service->engine, service->abroad.fd);
+	shunt_own_fds_close(service->engine, service->meeting_place.fd);
 	meeting_release(service);
 }

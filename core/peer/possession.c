@@ -134,7 +134,7 @@ static void succeed(struct shunt_possession *proof)
 
 bool shunt_possession_is_proven(const struct shunt_link *link, const struct shunt_stream *stream)
 {
-	return !link->channel.proves || link->channel.abroad ||
+	return !link->channel.proves || link->channel.other_netns ||
 	       stream->proven_on == link->channel.number;
 }
 

@@ -178,7 +178,7 @@ static struct shunt_link *make_link(struct shunt_service *service, struct shunt_
 		link->on_trial = link->initiator;
 		shunt_links_list(service, link);
 		shunt_loop_change(&service->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
-		atomic_fetch_add(&service->engine->comebacks, 1);
+		atomic_fetch_add(&service->engine->reconnects, 1);
 	}
 	free(again);
 	return link;

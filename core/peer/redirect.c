@@ -21,7 +21,7 @@ static struct shunt_link *link_to(const struct shunt_link *from, const struct sh
 
 	for (struct shunt_link *link = from->engine->service->links; link; link = link->next)
 		if (link->initiator && link->met && link->channel.kind == by->kind &&
-		    link->channel.abroad == by->abroad &&
+		    link->channel.other_netns == by->other_netns &&
 		    atomic_load(&link->state) != SHUNT_LINK_DEAD && !atomic_load(&link->failed) &&
 		    shunt_channel_joins(&link->channel, stream->tuple.local, stream->tuple.peer) &&
 		    !memcmp(&link->channel.peer, process, sizeof(*process)))
@@ -82,8 +82,8 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 		return;
 	}
 	stream->claim.moved |= SHUNT_MOVED_REDIRECTED;
-	if (link->channel.abroad)
-		shunt_rendezvous_process_abroad(&onward->process, &name);
+	if (link->channel.other_netns)
+		shunt_rendezvous_process_meeting(&onward->process, &name);
 	else
 		shunt_rendezvous_process(&onward->process, &name);
 	shunt_decision_step(stream, "redirected to %s", name.text + 1);

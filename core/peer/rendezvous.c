@@ -115,7 +115,7 @@ static int meet(struct shunt_engine *engine, int fd, const struct shunt_name *na
 	if (fd < 0)
 		return fd;
 	result = peer_judge(engine, fd, strange);
-	if (!result && !*strange && !shunt_rendezvous_is_abroad(name))
+	if (!result && !*strange && !shunt_rendezvous_is_meeting(name))
 		shunt_porter_trust(engine, fd);
 	if (!result)
 		return fd;
@@ -126,7 +126,7 @@ static int meet(struct shunt_engine *engine, int fd, const struct shunt_name *na
 int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name *name,
 			   bool *strange)
 {
-	int fd = shunt_rendezvous_is_abroad(name) ?
+	int fd = shunt_rendezvous_is_meeting(name) ?
 		 shunt_meeting_dir_connect(engine, engine->config.dir, name->text + 1) :
 		 shunt_endpoint_connect(engine, name->text + 1, SOCK_SEQPACKET);
 
@@ -178,11 +178,13 @@ int shunt_rendezvous_of(struct shunt_engine *engine, int fd, struct shunt_name *
 	return 0;
 }
 
-void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *have)
+void shunt_rendezvous_workers(const struct shunt_name *name, struct shunt_name *workers)
 {
-	have->text[0] = 0;
-	have->length = 1 + snprintf(have->text + 1, sizeof(have->text) - 1, "shunt/have/%.*s",
-				    (int)(name->length - sizeof("shunt/tcp/")), name->text + sizeof("shunt/tcp/"));
+	workers->text[0] = 0;
+	workers->length = 1 + snprintf(workers->text + 1, sizeof(workers->text) - 1,
+				       "shunt/have/%.*s",
+				       (int)(name->length - sizeof("shunt/tcp/")),
+				       name->text + sizeof("shunt/tcp/"));
 }
 
 void shunt_rendezvous_process(const struct shunt_identity *process, struct shunt_name *name)
@@ -194,7 +196,7 @@ void shunt_rendezvous_process(const struct shunt_identity *process, struct shunt
 	name->length = 1 + snprintf(name->text + 1, sizeof(name->text) - 1, "shunt/link/%s", text);
 }
 
-static void write_abroad(struct shunt_name *name, const char *kind, const char *rest,
+static void write_meeting(struct shunt_name *name, const char *kind, const char *rest,
 			 const char *port)
 {
 	name->text[0] = '/';
@@ -202,21 +204,21 @@ static void write_abroad(struct shunt_name *name, const char *kind, const char *
 		       snprintf(name->text + 1, sizeof(name->text) - 1, "%s%s%s", kind, rest, port);
 }
 
-void shunt_rendezvous_abroad(const uint8_t address[16], uint16_t port, struct shunt_name *name)
+void shunt_rendezvous_meeting(const uint8_t address[16], uint16_t port, struct shunt_name *name)
 {
 	char text[INET6_ADDRSTRLEN], number[8];
 
 	inet_ntop(AF_INET6, address, text, sizeof(text));
 	snprintf(number, sizeof(number), ":%u", ntohs(port));
-	write_abroad(name, SHUNT_MEETING_TCP, text, number);
+	write_meeting(name, SHUNT_MEETING_TCP, text, number);
 }
 
-void shunt_rendezvous_process_abroad(const struct shunt_identity *process, struct shunt_name *name)
+void shunt_rendezvous_process_meeting(const struct shunt_identity *process, struct shunt_name *name)
 {
 	char text[SHUNT_IDENTITY_TEXT];
 
 	shunt_identity_text(process, text);
-	write_abroad(name, SHUNT_MEETING_LINK, text, "");
+	write_meeting(name, SHUNT_MEETING_LINK, text, "");
 }
 
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name)
@@ -226,13 +228,13 @@ int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name 
 
 void shunt_rendezvous_unname(struct shunt_engine *engine, const struct shunt_rendezvous *r)
 {
-	struct shunt_name have;
+	struct shunt_name workers;
 
 	if (!r->in_user_dir || r->fd < 0)
 		return;
-	shunt_rendezvous_have(&r->name, &have);
+	shunt_rendezvous_workers(&r->name, &workers);
 	shunt_user_dir_withdraw(engine, &r->dir, &r->name);
-	shunt_user_dir_withdraw(engine, &r->dir, &have);
+	shunt_user_dir_withdraw(engine, &r->dir, &workers);
 }
 
 void shunt_rendezvous_close(struct shunt_engine *engine, struct shunt_rendezvous *r,
@@ -240,10 +242,10 @@ void shunt_rendezvous_close(struct shunt_engine *engine, struct shunt_rendezvous
 {
 	shunt_rendezvous_unname(engine, r);
 	shunt_porter_close(engine, r->fd, crowd);
-	shunt_porter_close(engine, r->have_fd, crowd);
+	shunt_porter_close(engine, r->worker_fd, crowd);
 	shunt_porter_close(engine, r->abstract_fd, crowd);
-	shunt_porter_close(engine, r->abstract_have_fd, crowd);
-	r->fd = r->have_fd = r->abstract_fd = r->abstract_have_fd = -1;
+	shunt_porter_close(engine, r->abstract_worker_fd, crowd);
+	r->fd = r->worker_fd = r->abstract_fd = r->abstract_worker_fd = -1;
 	r->in_user_dir = false;
 }
 

@@ -27,8 +27,8 @@ struct shunt_rendezvous {
 	struct shunt_source source;
 	struct shunt_name name;
 	struct shunt_user_dir dir;		/* where the name is looked for first; no network: nowhere but here */
-	bool in_user_dir;			/* fd and have_fd are there (user_dir.h), and the abstract ones are the next two */
-	int abstract_fd, abstract_have_fd;	/* -1: they are fd and have_fd, or another process's */
+	bool in_user_dir;			/* fd and worker_fd are there (user_dir.h), and the abstract ones are the next two */
+	int abstract_fd, abstract_worker_fd;	/* -1: they are fd and worker_fd, or another process's */
 	_Atomic int fd;			/* ours; -1: we do not own the name */
 	struct shunt_stream *listener;	/* one that has the address; NULL: closed */
 	struct shunt_service *service;
@@ -36,13 +36,13 @@ struct shunt_rendezvous {
 	bool tried_remote;
 	uint8_t other_key[16];		/* the host that has asked last with another key than ours; all 0: none; the same */
 	bool strangers;			/* a process of another user accepts there, too; the same */
-	struct shunt_source have_source;
-	int have_fd;			/* where others who accept there come in (listener_owner.c) */
+	struct shunt_source worker_source;
+	int worker_fd;			/* where others who accept there come in (listener_owner.c) */
 	uint64_t leave_at;		/* no listener is left, but connections that may be claimed until then; 0: it has one */
 	_Atomic uint32_t *_Atomic wanted;	/* any thread: claims come for connections that the owner does not have */
 	_Atomic uint32_t own_wanted;	/* it points here, or where a fork's children see it too */
 	uint64_t wanted_until;		/* service thread, as are the next */
-	_Atomic bool joining;		/* any thread: we accept there without owning the name (listener_worker.c) */
+	_Atomic bool is_worker;		/* any thread: we accept there without owning the name (listener_worker.c) */
 	struct shunt_source owner_source;
 	int owner_fd;			/* to the owner; -1 */
 	_Atomic bool alone;		/* any thread reads it: no owner has been found */
@@ -75,20 +75,21 @@ bool shunt_rendezvous_is_among(const struct shunt_name *name, const struct shunt
 /* Does a listener of that name take connections to the address? */
 bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t address[16], uint16_t port);
 /* Where its owner's co-listeners come in. */
-void shunt_rendezvous_have(const struct shunt_name *name, struct shunt_name *have);
+void shunt_rendezvous_workers(const struct shunt_name *name, struct shunt_name *workers);
 /*
  * The name in SHUNT_DIR under which a process of another network namespace offers an address (meeting.h). A '/' stands
  * where an abstract name has its zero byte.
  */
-void shunt_rendezvous_abroad(const uint8_t address[16], uint16_t port, struct shunt_name *name);
-static inline bool shunt_rendezvous_is_abroad(const struct shunt_name *name)
+void shunt_rendezvous_meeting(const uint8_t address[16], uint16_t port, struct shunt_name *name);
+static inline bool shunt_rendezvous_is_meeting(const struct shunt_name *name)
 {
 	return name->text[0] == '/';
 }
 /* The name of one process, for claims that were sent to it. */
 void shunt_rendezvous_process(const struct shunt_identity *process, struct shunt_name *name);
 /* The same in SHUNT_DIR. */
-void shunt_rendezvous_process_abroad(const struct shunt_identity *process, struct shunt_name *name);
+void shunt_rendezvous_process_meeting(const struct shunt_identity *process,
+				      struct shunt_name *name);
 /* Takes the name: a listening private descriptor, or -errno. */
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name);
 /* A channel to the name's owner, if the two processes may be linked, or -errno. */

@@ -28,7 +28,7 @@ struct shunt_task;
 struct shunt_pool { /* of a trust domain */
 	struct shunt_page page; /* made while there are links */
 	struct shunt_ledger_pool tokens;
-	bool abroad;
+	bool remote;
 	uid_t user; /* within one host */
 	uint32_t links;
 	bool drawn; /* since it was filled last */

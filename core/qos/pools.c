@@ -13,15 +13,15 @@
 	for ((pool) = (monitor)->pools; (pool) < (monitor)->pools + SHUNT_POOLS; (pool)++) \
 		if ((pool)->links)
 
-static bool is_abroad(const struct shunt_link *link)
+static bool is_remote(const struct shunt_link *link)
 {
-	return link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.abroad;
+	return link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.other_netns;
 }
 
 static bool is_of(const struct shunt_pool *pool, const struct shunt_link *link)
 {
-	return pool->page.device == link->device && pool->abroad == is_abroad(link) &&
-	       (pool->abroad || pool->user == link->peer_user);
+	return pool->page.device == link->device && pool->remote == is_remote(link) &&
+	       (pool->remote || pool->user == link->peer_user);
 }
 
 struct shunt_pool *shunt_pools_of(struct shunt_monitor *monitor, const struct shunt_link *link)
@@ -38,7 +38,7 @@ struct shunt_pool *shunt_pools_of(struct shunt_monitor *monitor, const struct sh
 	}
 	if (!vacant || shunt_page_make(link->device, &vacant->page))
 		return NULL;
-	vacant->abroad = is_abroad(link);
+	vacant->remote = is_remote(link);
 	vacant->user = link->peer_user;
 	vacant->links = 1;
 	vacant->tokens = (struct shunt_ledger_pool) { .number = (uint16_t)(monitor->ledger.number - 1) };

@@ -93,7 +93,7 @@ struct shunt_control {
 /* --- the link channel --- */
 
 enum shunt_message_type {
-	SHUNT_MSG_HELLO = 1,	/* + 2 descriptors of the soft device: estate, and what wakes the sender */
+	SHUNT_MSG_HELLO = 1,	/* + 2 descriptors of the soft device: segment, and what wakes the sender */
 	SHUNT_MSG_CLAIM,
 	SHUNT_MSG_ACCEPT,	/* the claim is good, the acceptor is ready to receive on the link */
 	SHUNT_MSG_CONFIRM,	/* so is the claimant: both may announce upgrades */

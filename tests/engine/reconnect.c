@@ -145,7 +145,7 @@ static void rounds(const struct shunt_config *given, int count)
 	}
 	for (int e = 0; e < 2; e++) {
 		assert_int_equal(atomic_load(&engines[e]->failovers), count);
-		assert_int_equal(atomic_load(&engines[e]->comebacks), count);
+		assert_int_equal(atomic_load(&engines[e]->reconnects), count);
 		assert_int_equal(atomic_load(&engines[e]->returns), 3 * count);
 	}
 	end();
@@ -322,7 +322,7 @@ static void a_bad_queue_pair_gets_no_stream(void **state)
 	soft_qp_fault(link->lanes[0].qp, SOFT_FAULT_KILL);
 	live(10);
 	until_linked(0);
-	assert_true(atomic_load(&engines[0]->comebacks) == 2);
+	assert_true(atomic_load(&engines[0]->reconnects) == 2);
 	end();
 }
 
@@ -377,7 +377,7 @@ static void closed_meanwhile(void **state)
 	make(&given, 1);
 	fail_over(0);
 	drain();
-	before = atomic_load(&engines[0]->comebacks);
+	before = atomic_load(&engines[0]->reconnects);
 	close_side(&bed.pair[0].side[0]);
 	close_side(&bed.pair[0].side[1]);
 	bed.pairs = 0;
@@ -387,7 +387,7 @@ static void closed_meanwhile(void **state)
 	}
 	assert_null(engines[0]->service->reconnects);
 	assert_null(engines[1]->service->reconnects);
-	assert_int_equal(atomic_load(&engines[0]->comebacks), before);
+	assert_int_equal(atomic_load(&engines[0]->reconnects), before);
 	assert_null(engines[0]->service->links);
 	assert_null(engines[1]->service->links);
 }

@@ -13,17 +13,17 @@
 #include "tests/unit/directory_bed.h"
 
 struct owner {
-	int fd, have_fd; /* the two names of a rendezvous */
+	int fd, worker_fd; /* the two names of a rendezvous */
 };
 
 static void own(struct owner *owner, const struct shunt_name *name)
 {
 	struct shunt_name have;
 
-	shunt_rendezvous_have(name, &have);
-	owner->have_fd = shunt_rendezvous_offer(engine, &have);
+	shunt_rendezvous_workers(name, &have);
+	owner->worker_fd = shunt_rendezvous_offer(engine, &have);
 	owner->fd = shunt_rendezvous_offer(engine, name);
-	assert_true(owner->have_fd >= 0 && owner->fd >= 0);
+	assert_true(owner->worker_fd >= 0 && owner->fd >= 0);
 }
 
 static int come_to(struct owner *owner, struct shunt_have *have)
@@ -32,7 +32,7 @@ static int come_to(struct owner *owner, struct shunt_have *have)
 
 	for (int i = 0; i < STEPS && fd < 0; i++) {
 		step();
-		fd = shunt_rendezvous_accept(engine, owner->have_fd, &(bool) { false });
+		fd = shunt_rendezvous_accept(engine, owner->worker_fd, &(bool) { false });
 	}
 	assert_true(fd >= 0);
 	assert_int_equal(shunt_listener_message_receive(engine, fd, have), 1);
@@ -95,7 +95,7 @@ static void the_owner_of_a_name_is_asked(void **state)
 	assert_int_equal(directory.turned_away, 1);
 	shunt_directory_close(&directory);
 	shunt_own_fds_close(engine, owner.fd);
-	shunt_own_fds_close(engine, owner.have_fd);
+	shunt_own_fds_close(engine, owner.worker_fd);
 	shunt_porter_await(engine, UINT64_MAX);
 	assert_int_equal(descriptors(), before);
 	withdraw(listener);
@@ -107,7 +107,7 @@ static int answer_of(struct shunt_rendezvous *r, struct shunt_have *have)
 	int fd, result = 0;
 	bool strange;
 
-	shunt_rendezvous_have(&r->name, &door);
+	shunt_rendezvous_workers(&r->name, &door);
 	fd = shunt_rendezvous_knock(engine, &door, &strange);
 	assert_true(fd >= 0);
 	assert_int_equal(shunt_listener_message_send(engine, fd, have), 0);

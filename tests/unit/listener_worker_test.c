@@ -16,7 +16,7 @@
 #define USES 16		/* of a connection that is expected to last */
 
 struct owner {
-	int fd, have_fd;	/* both names */
+	int fd, worker_fd;	/* both names */
 	int joined;		/* who has come; -1 */
 };
 
@@ -39,16 +39,16 @@ static void own(struct owner *owner, const struct shunt_name *name)
 {
 	struct shunt_name have;
 
-	shunt_rendezvous_have(name, &have);
-	owner->have_fd = shunt_rendezvous_offer(engine, &have);
+	shunt_rendezvous_workers(name, &have);
+	owner->worker_fd = shunt_rendezvous_offer(engine, &have);
 	owner->fd = shunt_rendezvous_offer(engine, name);
 	owner->joined = -1;
-	assert_true(owner->have_fd >= 0 && owner->fd >= 0);
+	assert_true(owner->worker_fd >= 0 && owner->fd >= 0);
 }
 
 static void end(struct owner *owner)
 {
-	shunt_own_fds_close(engine, owner->have_fd);
+	shunt_own_fds_close(engine, owner->worker_fd);
 	shunt_own_fds_close(engine, owner->fd);
 	shunt_own_fds_close(engine, owner->joined);
 }
@@ -71,7 +71,8 @@ static void welcome(struct owner *owner)
 
 	for (int i = 0; i < STEPS && owner->joined < 0; i++) {
 		step();
-		owner->joined = shunt_rendezvous_accept(engine, owner->have_fd, &(bool) { false });
+		owner->joined = shunt_rendezvous_accept(engine, owner->worker_fd,
+							&(bool) { false });
 	}
 	assert_true(owner->joined >= 0);
 	assert_int_equal(heard(owner, &have), SHUNT_HAVE_JOIN);
@@ -187,7 +188,7 @@ static void joiner_takes_over(void **state)
 	end(&first);
 	for (int i = 0; i < STEPS && rendezvous()->fd < 0; i++)
 		step();
-	assert_true(rendezvous()->fd >= 0 && rendezvous()->have_fd >= 0);
+	assert_true(rendezvous()->fd >= 0 && rendezvous()->worker_fd >= 0);
 	close_all((int[2]) { -1, -1 });
 }
 
@@ -206,7 +207,7 @@ static void owner_that_hangs_up_is_left_alone(void **state)
 		int fd;
 
 		step();
-		fd = shunt_rendezvous_accept(engine, owner.have_fd, &(bool) { false });
+		fd = shunt_rendezvous_accept(engine, owner.worker_fd, &(bool) { false });
 		came += fd >= 0;
 		shunt_own_fds_close(engine, fd);
 	}
@@ -302,10 +303,10 @@ static void last_one_is_remembered(void **state)
 	engine->config.claim_ms = 1000000;
 	listen_somewhere(&name);
 	shunt_file_listening(engine, listener);
-	for (int i = 0; i < STEPS && rendezvous()->have_fd < 0; i++)
+	for (int i = 0; i < STEPS && rendezvous()->worker_fd < 0; i++)
 		step();
 	accept_one(fds);
-	shunt_rendezvous_have(&name, &have);
+	shunt_rendezvous_workers(&name, &have);
 	fd = shunt_rendezvous_knock(engine, &have, &strange);
 	assert_true(fd >= 0);
 	assert_int_equal(shunt_listener_message_send(engine, fd, &join), 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/admin/doors.h"
+#include "core/admin/local_sockets.h"
 #include "core/admin/stats.h"
 #include "core/fd/own_fds.h"
 #include "core/fork/fork_door.h"
@@ -8,7 +8,7 @@
 #include <errno.h>
 #include "core/service.h"
 
-int shunt_doors_open(struct shunt_service *service)
+int shunt_local_sockets_open(struct shunt_service *service)
 {
 	struct shunt_engine *engine = service->engine;
 
@@ -27,7 +27,7 @@ int shunt_doors_open(struct shunt_service *service)
 	return 0;
 }
 
-void shunt_doors_close(struct shunt_service *service)
+void shunt_local_sockets_close(struct shunt_service *service)
 {
 	struct shunt_engine *engine = service->engine;
 
