@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The service thread: rendezvous, claims, links, statistics. One per process, started when a listener offers a
- * rendezvous or a connection asks for one. Data never wakes it (DESIGN 7). Its work is in the files that its tasks
+ * rendezvous or a connection asks for one. Data never wakes it. Its work is in the files that its tasks
  * and sources are named for; service.c creates, starts and stops it (engine.h).
  *
  * Everything in struct shunt_service belongs to that thread but the fields named otherwise.

@@ -39,6 +39,11 @@ while IFS=: read -r document link; do
 	esac
 done < <(grep -oE '\]\([^)[:space:]]+\)' "${documents[@]}" | sort -u)
 
+# Comments cite documents of the repository, and no others.
+while IFS=: read -r file page; do
+	[ -e "$page" ] || [ -e "docs/$page" ] || problem "$file cites $page, which does not exist"
+done < <(grep -roE '\b(docs/|tests/|tests/lab/)?[A-Z]+\.md\b|\bDESIGN [0-9.]*[0-9]' core preload include tools tests --include=*.[ch] | sort -u)
+
 while IFS= read -r line; do
 	grep -qxF -- "$line" docs/PACKAGES.md || problem "docs/PACKAGES.md does not have a line of tools/cross --list: $line"
 done < <(tools/cross --list)

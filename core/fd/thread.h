@@ -28,9 +28,9 @@ struct shunt_thread {
 extern __thread struct shunt_thread shunt_thread;
 
 /*
- * Nanoseconds that this wait may spin before it sleeps, 0: none (DESIGN 7). That is the configured time, at most
- * twice the cost of a sleep, as long as spinning pays. After n misses in a row only every 2^n-th wait spins. So on an
- * oversubscribed machine the core goes to the thread we wait for (PF-32).
+ * Nanoseconds that this wait may spin before it sleeps, 0: none. That is the configured time, at most twice the cost
+ * of a sleep, as long as spinning pays. After n misses in a row only every 2^n-th wait spins. So on an oversubscribed
+ * machine the core goes to the thread we wait for (PF-32).
  */
 uint64_t shunt_thread_budget(struct shunt_engine *engine);
 enum shunt_spun {

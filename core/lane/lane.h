@@ -71,7 +71,7 @@ struct shunt_lane {
 	bool chains; /* the same */
 	bool fetches;			/* the device fetches what is longer than max_inline itself, from
 					 * registered memory, until the WR is complete */
-	bool retains;			/* what was posted is kept until it has arrived (DESIGN 6) */
+	bool retains;			/* what was posted is kept until it has arrived */
 	_Atomic bool failed;		/* its link is over: nothing more is accepted for it */
 	const uint32_t *backlog;	/* WRs that the device has not carried out; its own count, NULL if it has none */
 

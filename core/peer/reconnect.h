@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Back to the link after a failover (DESIGN 6). The queue pair is dead, but both processes and the channel between
- * them are there. The channel rests; then the link's initiator says HELLO on it again, and a new link takes the place
- * of the old one. A message has to go over the new queue pair and be acknowledged. Then the streams that are quiet on
- * TCP are claimed again, as new ones are.
+ * Back to the link after a failover. The queue pair is dead, but both processes and the channel between them are
+ * there. The channel rests; then the link's initiator says HELLO on it again, and a new link takes the place of the old
+ * one. A message has to go over the new queue pair and be acknowledged. Then the streams that are quiet on TCP are
+ * claimed again, as new ones are.
  *
  * A link that dies soon after makes the next rest twice as long. Which end decides what: the initiator when, the
  * acceptor for each stream whether it is ready; the initiator asks again later. Service thread throughout.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding the peer's process: an abstract Unix name per listening address (DESIGN 5.3). Abstract
+ * Finding the peer's process: an abstract Unix name per listening address. Abstract
  * names belong to the network namespace, as the addresses do.
  */
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding the peer's process: an abstract Unix name for each listening address (DESIGN 5.3). Errors are
+ * Finding the peer's process: an abstract Unix name for each listening address. Errors are
  * -errno. No lock unless one is named.
  */
 #ifndef SHUNT_CORE_PEER_RENDEZVOUS_H

@@ -63,7 +63,7 @@ enum shunt_claim_moved {
 	SHUNT_MOVED_REDIRECTED = 1 << 1,
 };
 
-/* How far the program has used it, and who knows (DESIGN 5.2). */
+/* How far the program has used it, and who knows. */
 enum shunt_usage {
 	SHUNT_USE_NONE,		/* not at all */
 	SHUNT_USE_BEGUN,

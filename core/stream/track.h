@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Moving a direction between its two tracks, at any byte (DESIGN 5.5).
+ * Moving a direction between its two tracks, at any byte.
  *
  * The sender decides. It says on the link from which offset the other track carries the stream. It sends no second
  * announcement before the receiver has passed the first. The receiver takes bytes from the present track until it

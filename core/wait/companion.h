@@ -2,7 +2,7 @@
 /*
  * The companion: a hidden epfd inside the program's. It has kernel sockets of streams on a link,
  * and the eventfd that wakes the set's sleepers. While the set leads, it also has the descriptors
- * that a leader sleeps on (DESIGN 7). group.lock held, but where it is said otherwise.
+ * that a leader sleeps on. group.lock held, but where it is said otherwise.
  */
 #ifndef SHUNT_CORE_WAIT_COMPANION_H
 #define SHUNT_CORE_WAIT_COMPANION_H

@@ -4,7 +4,7 @@
  *
  * The program's epfd keeps its own registrations for everything that is not on a link. A stream that both ends have
  * agreed to carry is taken out of it and put on the set's list here. As long as a direction is still on TCP, its
- * kernel socket sits in a hidden companion epfd inside the program's (DESIGN 7). Readiness of streams is a list that
+ * kernel socket sits in a hidden companion epfd inside the program's. Readiness of streams is a list that
  * completions maintain: O(ready), never a scan. All of it is under the group lock.
  */
 #ifndef SHUNT_CORE_WAIT_EPSET_H

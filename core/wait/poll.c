@@ -392,7 +392,7 @@ static int wait_poll(struct polling *p, uint64_t deadline, const sigset_t *mask)
 	return ready;
 }
 
-/* A stream that is used by waiting for it is used (DESIGN 5.2). */
+/* A stream that is used by waiting for it is used. */
 static void first_use(struct shunt_engine *engine, const struct pollfd *fds, nfds_t count)
 {
 	for (nfds_t i = 0; i < count; i++) {
