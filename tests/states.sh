@@ -12,6 +12,9 @@ cat >"$work/planted.h" <<'END'
 #include <stdbool.h>
 struct shunt_lock { int word, rank; };
 struct shunt_inner { bool one, two; char text[4][8]; };
+struct shunt_part { bool whole; struct shunt_outer *of; struct shunt_part *next; };
+struct shunt_hidden { _Atomic(struct shunt_part *) part; struct shunt_inner *inner[2]; struct shunt_part *again; };
+struct shunt_file { struct shunt_chain *chain; struct shunt_thread *thread; };
 struct shunt_outer {
 	struct shunt_lock lock;
 	_Alignas(64) _Atomic bool flag;
@@ -46,6 +49,20 @@ both 1 "" :2
 both 1 "" :3:1
 both 2 :many ""
 both 2 :1:2:3 ""
+# What a structure points to counts as if it were inside, but once, and not what the pointer does not own.
+count 0 --list
+lacks "$out" '^other->'
+expect 0 "$states" --header "$work/planted.h" --list shunt_hidden shunt_outer
+has "$out" '^part->whole \(flag\)$'
+has "$out" '^part->of$'
+lacks "$out" '^part->of->'
+lacks "$out" '^again->'
+lacks "$out" '^inner->'
+has "$out" '^struct shunt_hidden: 6 words, 1 of them flags$'
+# Also where only a source knows it.
+expect 0 "$states" --header "$work/planted.h" --list shunt_file
+has "$out" '^chain->'
+lacks "$out" '^thread->'
 expect 2 "$states" --header "$work/planted.h" shunt_nothing
 expect 2 "$states" --header "$work/nowhere.h"
 expect 2 "$states" --wrong
