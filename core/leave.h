@@ -6,6 +6,23 @@
  *
  * The service's wake-up eventfd and its epoll descriptor stay open, and devices as long as other
  * threads or unread bytes may need them. None of them leads to another process.
+ *
+ * The service thread ends in this order:
+ *
+ * 1. No claim is answered or made any more; the names are closed.
+ * 2. Every stream is retired: the kernel gets what is unread and unsent, at a byte. At most 2 seconds.
+ * 3. The links end by a failover. That covers streams which cannot be retired, because their peer has ended its
+ *    direction and bytes are unread. Those are read from memory, on no link. At most 3 seconds; a connection whose
+ *    peer takes nothing by then is reset.
+ * 4. The service thread is joined, and waited for until the kernel does not count it any more.
+ * 5. The call is made.
+ *
+ * A process without a service thread pays one look at a word. So daemons that change their user before they listen,
+ * and children of a fork, lose nothing. The wake-up eventfd stays open, the service's epoll descriptor too, and
+ * devices while other threads may be about to use them. With a cost model (SHUNT_SOFT_MODEL) that includes the
+ * device's thread. A label that is set by writing to /proc (SELinux, AppArmor) is not seen. The same goes for a call
+ * that is made by an instruction of the program's own. tests/calls/sandbox.sh has each of these calls, by name and by
+ * number.
  */
 #ifndef SHUNT_CORE_LEAVE_H
 #define SHUNT_CORE_LEAVE_H

@@ -2,6 +2,9 @@
 /*
  * The exec family. libc's members call each other inside libc, so each has a wrapper. Variadic ones
  * build the array for the others.
+ *
+ * - exec retires what stays open. It also retires what is on a link and close-on-exec, because unsent bytes would go
+ *   with the engine. posix_spawn retires what the new program inherits.
  */
 #include <unistd.h>
 #include "preload/rights.h"

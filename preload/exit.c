@@ -3,6 +3,12 @@
  * The kernel sends what is in a socket after its process is gone. For streams that left the kernel
  * the engine must do it before: at exit() and quick_exit(), behind all handlers (process.c), and here.
  * A child of vfork() that could not exec comes here as well, and ends nothing.
+ *
+ * - A process that exits sends what is staged and then the FINs. It waits for both, and for other threads that are
+ *   posting, up to 5 seconds in all. That comes after handlers of the program and destructors of libraries, which may
+ *   use connections. The constructor registers it before libc registers the dynamic linker's handler
+ *   (preload/begin.c). The call exit flushes stdio after the handlers, so streams of fopencookie find the connections
+ *   ended.
  */
 #include <unistd.h>
 #include "preload/process.h"

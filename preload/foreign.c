@@ -1,5 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls that make a child which may run on our memory (process.c). */
+/*
+ * Calls that make a child which may run on our memory (process.c).
+ *
+ * - A child of vfork shares our memory but not our descriptors. It is recognised by its process id, and what it does
+ *   is not written down. So is a child of a clone that runs no handlers. The id is not asked for with each call. The
+ *   kernel clears a page in the child of a fork (MADV_WIPEONFORK), and a word in it says that nobody else can be
+ *   running on this memory. The calls vfork and clone, and their numbers in syscall, clear it first
+ *   (preload/foreign.c, preload/process.c). A program that makes such a child by an instruction of its own, and calls
+ *   libc in it, would be taken for its parent.
+ */
 #include <sched.h>
 #include "preload/process.h"
 

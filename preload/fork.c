@@ -3,6 +3,12 @@
  * fork() needs no wrapper: pthread_atfork() sees every one, also those inside libc (daemon(), forkpty()). Our
  * handlers are the process' first, so they run closest to the fork itself. The prepare handler runs after all others
  * (malloc's lock may be held by then), the child handler before them.
+ *
+ * - A signal's handler that forks may return into a call in the child, too. The sleep that it interrupted is the
+ *   parent's: the child leaves nothing of it behind (shunt_group_sleeps).
+ * - _Fork() runs no handlers: its child closes our descriptors, too, and for it every other one is the kernel's for
+ *   ever. The same goes for some children of clone() or of a system call by number (fork, clone, clone3). Such a
+ *   child copies memory and descriptors, runs on its parent's stack or a function of its own, and runs no handlers.
  */
 #include <pthread.h>
 #include "preload/process.h"

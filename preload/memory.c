@@ -2,6 +2,11 @@
 /*
  * Everything that Shunt's own code allocates passes by here, because the linker sends it (--wrap, preload/local.mk):
  * so SHUNT_FAULT can refuse it. Allocations of the program and its libraries do not.
+ *
+ * Our own memory comes from libc's own malloc, past an allocator of the program. That one may send on a connection
+ * whose locks we hold. Even libc allocates by name inside fdopendir, getifaddrs, dlopen, pthread_create and qsort of
+ * many. So those are called where no lock of a stream, a lane or a group is held. These are the service thread at its
+ * work, listen, and the beginning of the engine or its threads. RDMA libraries allocate by name, too.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -7,6 +7,19 @@
  *
  * The kernel puts it off: the signal is queued again, with its siginfo, and blocked on return from the handler.
  * The end of the call unblocks it. The program cannot see it, for nothing of its own runs in between.
+ *
+ * A handler runs all the same in three places:
+ *
+ * - in a call that is the kernel's: accept, connect, a stream on TCP: the call holds nothing.
+ * - in epoll_wait on a set without streams on a link: the set is let go of before the handler, and held again after
+ *   it (shunt_epwait_interrupt).
+ * - in any call, if the thread has raised the signal itself (SIGSEGV and its kind): it may not: what the call held
+ *   stays held.
+ *
+ * A wait that nothing but time ends (a handback, asking a relative) puts handlers off until it is over, some seconds
+ * at most. No call that waits in the kernel may be made inside, unless a waker of ours is among its descriptors. With
+ * SA_RESTART the kernel would begin it again, and the handler would wait for ever. Handlers installed inside libc or
+ * by raw system calls are not seen.
  */
 #ifndef SHUNT_CORE_BASE_SIGNAL_DEFER_H
 #define SHUNT_CORE_BASE_SIGNAL_DEFER_H

@@ -2,6 +2,12 @@
 /*
  * A device as the engine sees it: the verbs API, and what the verbs API has no word for. There are two kinds;
  * the engine tells them apart by what they can do, never by name.
+ *
+ * Post, poll and arm go through context->ops under their own names. The rest goes through struct shunt_verbs. A
+ * process opens a device when a link needs it (core/poll/group.c). That is the soft device, or an RDMA device for
+ * each way that leads to a peer, four at most. With several open, a sleeping thread sleeps on an epoll of all their
+ * channels (group.bell). Queue pairs of two devices may have the same number, so a completion is known by its CQ and
+ * that.
  */
 #ifndef SHUNT_CORE_DEVICE_DEVICE_H
 #define SHUNT_CORE_DEVICE_DEVICE_H

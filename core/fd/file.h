@@ -6,6 +6,13 @@
  * look at the table. Otherwise it points at a struct that begins with a shunt_file and whose kind
  * says which. Entries are type-stable: the memory of a stream is only ever reused for streams. So a
  * thread that holds a stale pointer may take its lock and look again.
+ *
+ * A program whose threads close a connection and use it, too, must not meet one of ours at that number. It would send
+ * into our descriptor, and where that is the socket of a claim, to its own peer. So the number of a closed stream or
+ * epoll set is marked in the table (SHUNT_FILE_CLOSED). The next call on it waits until no thread makes a descriptor.
+ * If nothing is open there then, the call is told EBADF. Else the number is the program's: the mark says so
+ * (SHUNT_FILE_OTHER), and further calls cost no more until close or fclose ends that file, too. A closedir, which
+ * closes inside libc, goes unnoticed.
  */
 #ifndef SHUNT_CORE_FD_FILE_H
 #define SHUNT_CORE_FD_FILE_H

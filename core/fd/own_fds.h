@@ -2,6 +2,21 @@
 /*
  * Descriptors of our own: near the top of the table, close-on-exec, and invisible to the program
  * (PF-48, PF-65).
+ *
+ * Our descriptors move to high numbers: from 1920 on, or from half the table where it is smaller. The kernel copies
+ * its table up to the highest number at each fork, so they are no higher. They are above the numbers that select can
+ * name. They are close-on-exec, and marked private in the files table. The program's calls on them give EBADF, and
+ * close_range and closefrom go around them. Calls from Shunt's own code are told apart by their return address. RDMA
+ * libraries call libc by name for descriptors that are ours. Their code is noted when they are loaded
+ * (core/fd/file.h: helpers), and counts as our own at the boundary.
+ *
+ * No system call makes a socket or an eventfd at a high number: each has the lowest free one for an instant. A fork
+ * waits meanwhile, and so do calls of the program that close or replace numbers which the table does not know. They
+ * wait at most 20 ms, because a signal handler may close, too. A call on a number that the program has closed waits
+ * for a second at most: it would reach what is being made. Closing one such number costs a load more for that.
+ * Closing a range keeps makers away until it is done. A descriptor that socket, dup, fcntl or epoll_create makes for
+ * the program in that instant is moved down when ours is gone (shunt_numbers_lowest). An accept begins when no thread
+ * makes any. A program can still see that a file opened otherwise gets the number after.
  */
 #ifndef SHUNT_CORE_FD_OWN_FDS_H
 #define SHUNT_CORE_FD_OWN_FDS_H

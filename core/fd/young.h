@@ -6,6 +6,26 @@
  *
  * There is one record for each number, in blocks that are mapped when they are needed and stay. A thread that holds a stale
  * pointer takes the lock and looks whether the table still has the record at its number.
+ *
+ * A connection that is expected to be brief is young: it has no stream (core/young.c). The files table has a record
+ * there (core/fd/young.h), one for each number. The kernel serves the connection. The record counts calls and bytes,
+ * and has its registration in an epoll set.
+ *
+ * It becomes a stream:
+ *
+ * - once it has lasted: shunt_young_begins.
+ * - when a peer's claim comes, and when a claim has waited for SHUNT_CLAIM_MS: all do: core/peer/claim_grant.c.
+ * - with a call that the record does not serve, such as poll, shutdown, dup, a second epoll set, one-shot events,
+ *   most options: shunt_lookup in preload/process.h.
+ * - when statistics are asked for, and before a command of shunt adm: core/admin/.
+ * - before a fork: shunt_engine_fork_prepare.
+ *
+ * A call of preload/ that knows nothing of young connections finds a stream: the look-up makes it. preload/young.h
+ * has what other calls use. Before the process confines itself, young connections are given to the kernel for good.
+ *
+ * The totals have the connections that ended young, and their bytes. Their sends are in no histogram. A stream counts
+ * the bytes of its record. So a claim compares the kernel's counts with ours as for any other. The record's lock is
+ * held during its calls, none of which waits. It comes after seats_lock and before rx.lock.
  */
 #ifndef SHUNT_CORE_FD_YOUNG_H
 #define SHUNT_CORE_FD_YOUNG_H

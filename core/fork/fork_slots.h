@@ -3,6 +3,27 @@
  * Connections that a fork has given two owners. A page that all descendants see has a slot for each. It says the
  * first user, whether that has it on a link, and the number of holders. The first process to touch it owns it; once
  * two have touched it, it is the kernel's for ever.
+ *
+ * Behind a fork:
+ *
+ * - pthread_atfork handlers (preload/fork.c) hold the engine's locks across the fork.
+ * - Links, rings and the service thread stay the parent's. The child closes its copies of all our descriptors
+ *   (core/fd/own_fds.c). A copy that stayed open would keep a peer from seeing that the parent has ended. The
+ *   mappings remain and are not used.
+ * - Connections that both hold have a slot in shared memory (core/fork/fork_slots.c): a candidate that no process has
+ *   used yet, and a linked stream. The first to touch a connection owns it; ambiguity goes back to the kernel. The
+ *   first to use a candidate may move it to a link: so accept; fork; the child serves upgrades in the child. If
+ *   another uses it before that, it is plain for all.
+ * - A candidate that was in use before the fork is plain at both (in the parent not while its claim is under way).
+ * - Listeners stay listeners. A child that accepts joins the owner of the rendezvous (core/peer/listener_worker.c),
+ *   tells it what it has, and claimants are sent to the child (core/peer/redirect.c). When the owner ends, another
+ *   takes its place. The same goes for processes that share a port by SO_REUSEPORT.
+ * - Flags of the open file description and options of the socket are cached, and any holder may change them. Calls on
+ *   a stream that was ever shared compare a count in the shared page, and no other stream does. epoll_wait does not,
+ *   for a relative's SO_RCVLOWAT. A child that has no engine (_Fork, clone) counts nothing. SO_MAX_PACING_RATE takes
+ *   a shared stream off the link.
+ * - A child that closes what it has inherited touches no epoll registration: in a set that both have it is the
+ *   parent's, too.
  */
 #ifndef SHUNT_CORE_FORK_FORK_SLOTS_H
 #define SHUNT_CORE_FORK_FORK_SLOTS_H

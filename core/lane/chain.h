@@ -2,6 +2,10 @@
 /*
  * A chain: the work requests of a lane under construction, posted with one doorbell (RB-03, RB-08).
  * Built when they can be posted and not before, so that what waits is merged (RB-14). lane.lock held.
+ *
+ * Immediates. Every data message has one. Its length is the completion's. Without an immediate, another message would
+ * have to say how far it went, and nearly all sends are one message. A credit always has one, one per half ring: so a
+ * completion frees a sender, and no thread scans.
  */
 #ifndef SHUNT_CORE_LANE_CHAIN_H
 #define SHUNT_CORE_LANE_CHAIN_H

@@ -9,6 +9,11 @@
  *
  * Nothing ever waits in order to be merged. Bytes are held back in two cases. The stream has a WR under way that will
  * say when it is done (CP-01), or the program announces more (MSG_MORE).
+ *
+ * Locks. lane.lock; the merge queue under queue_lock; the receiving side under group.lock. A lane lasts as long as a
+ * stream has its seat there, and as long as a thread holds its lock: removing waits for both. A thread that serves a
+ * lane for no stream takes the lock under group.lock, where the lane is still known, and leaves it there. A thread
+ * that has let go of a seat may still be inside, with the stream's locks; the seat is vacated when those are free.
  */
 #ifndef SHUNT_CORE_LANE_LANE_H
 #define SHUNT_CORE_LANE_LANE_H

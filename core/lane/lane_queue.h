@@ -2,6 +2,29 @@
 /*
  * The merge queue of a lane: streams with work for it, and those whose work waits for a completion. A
  * stream is in one of the two at most; its work is in seat.work. Under lane.queue_lock.
+ *
+ * Batching. A lane that another thread holds, or that may not post, does not make a sender wait. The bytes are copied
+ * into the stream's stage (64 KiB), the stream is queued, the sender leaves. The holder serves the queue until it is
+ * empty. Work requests are built then and not before, so waiting bytes are merged. Between the fragments of a large
+ * send the queue is served too.
+ *
+ * SHUNT_BATCH says what becomes of contiguous bytes of a stream, and of several work requests:
+ *
+ *	single  each send is its own; each has a doorbell
+ *	merge   one work request, up to SHUNT_FRAG; each has a doorbell
+ *	chain   each send is its own; one doorbell for up to SHUNT_CHAIN
+ *	hybrid  one work request; one doorbell
+ *
+ * A lone send on an idle lane is posted at once, whatever the mode. Bytes that could be posted are kept back for two
+ * reasons:
+ *
+ * - Bytes are on their way already (CP-01). The device has work requests that it has not carried out, and the
+ *   stream's last one is among them and signaled. Then less than a fragment of new bytes waits for its completion.
+ *   The soft device executes at once, so it happens there only with a cost model or a fault. The end of a stream, a
+ *   switch, or any control message ends the wait.
+ * - The program says so: MSG_MORE, TCP_CORK. The bytes wait until a send without it, a full buffer or ring, the end,
+ *   the cork's removal or TCP_NODELAY. They wait at most 200 ms (250 with the service thread's rhythm), as tcp(7)
+ *   says.
  */
 #ifndef SHUNT_CORE_LANE_LANE_QUEUE_H
 #define SHUNT_CORE_LANE_LANE_QUEUE_H

@@ -5,6 +5,14 @@
  * messages stay in order. Streams of different lanes share no lock, no window and no queue of the device.
  *
  * They live and die together: what makes one of them useless ends the link for all of them (link.c).
+ *
+ * A link has SHUNT_LANES lanes, or as many as the peer wants if that is fewer. The default is 1 on the soft device,
+ * where a QP is no faster for not being alone and costs 90 KiB and a descriptor. It is 4 on RDMA devices, which work
+ * on several QPs at a time. If queues or memory do not suffice for all, there are fewer.
+ *
+ * A stream gets the lane with the fewest streams. Each lane has a merge queue, a window, both credits, posted
+ * receives and doorbells of its own; SHUNT_WINDOW_DEVICE is one for all lanes. A link that is half alive would raise
+ * every question of a failover for each stream.
  */
 #ifndef SHUNT_CORE_LANE_LANES_H
 #define SHUNT_CORE_LANE_LANES_H

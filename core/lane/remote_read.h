@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes that were written to the peer's ring, from there. */
+/*
+ * Bytes that were written to the peer's ring, from there.
+ *
+ * A retirement needs bytes that lie unread in the peer's ring, which a completed work request no longer has.
+ * core/lane/remote_read.c looks at them on the soft device and READs them from an RDMA device.
+ */
 #ifndef SHUNT_CORE_LANE_REMOTE_READ_H
 #define SHUNT_CORE_LANE_REMOTE_READ_H
 

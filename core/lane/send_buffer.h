@@ -5,6 +5,11 @@
  * link's registered memory (preMR, RB-09). A device that reads, or a lane that keeps bytes in case the queue pair
  * dies (shunt_lane.retains), still needs posted bytes. Such a byte may be overwritten only when its WR is complete.
  * Written under tx.lock, emptied under lane.lock.
+ *
+ * Eight marks, each a request's number and where its bytes end, say how far that is while others are under way
+ * (core/lane/send_window.c). So every chain from which something is fetched ends in a signaled one. A sender without
+ * room, a seat that both ends have left, and a pin wait for completions in the lane's list of those held
+ * (SHUNT_WORK_DONE).
  */
 #ifndef SHUNT_CORE_LANE_SEND_BUFFER_H
 #define SHUNT_CORE_LANE_SEND_BUFFER_H

@@ -6,6 +6,18 @@
  * direction in which nothing has been sent for some seconds has the small one again (core/recovery/reclaim.c).
  *
  * Only lanes that keep what was posted (shunt_lane_keeps) have one: those of RDMA devices.
+ *
+ * Keeping what was sent. A QP can die while both processes live. Where the peer's memory cannot be seen (an RDMA
+ * device; SHUNT_RETAIN=always for tests of the same code on the soft device) a lane retains. Every send goes through
+ * the stream's stage, inline or fetched, and stays there until its work request is complete. Every chain ends in a
+ * signaled one. A pinned send's buffer is its own copy. A completion means that the peer's device has acknowledged
+ * the message, and that its own completion is in memory of the peer. An acknowledgement of the engine would take a
+ * message for each quarter of a stage. A stage bears as much in a round trip as it is large, so it grows with the
+ * path. It gets twice the rate at which bytes arrive, times the shortest round trip seen. It is measured only while a
+ * send finds the stage full and all of it posted. The wider stage gets what is under way, too, and the narrow one
+ * stays until the device has fetched from it; there are never three. After some quiet seconds the stage is small
+ * again (core/recovery/reclaim.c). Behind a gate of tokens a stage does not grow. The peer takes all its completions
+ * before it says how far it has come. A message that the peer misses all the same makes a reset, never a hole.
  */
 #ifndef SHUNT_CORE_LANE_SEND_WINDOW_H
 #define SHUNT_CORE_LANE_SEND_WINDOW_H

@@ -4,6 +4,9 @@
  * SHUNT_SLOW_MS later is slow. If that is so at SHUNT_SLOW_TIMES looks in a row, the lane's streams send over TCP, for SHUNT_RETURN_MS at first. The first WR under
  * way counts, not the last: a full window on a busy wire takes long, and is carried all the time. The service thread
  * looks only while the device has WRs that it has not carried out: elsewhere nothing is timed, and nothing woken.
+ *
+ * Three looks of 100 ms in a row come before a queue pair that does not answer at all is given up. A peer that stops
+ * reading does not delay completions: the device generates them, not the program.
  */
 #ifndef SHUNT_CORE_LANE_SLOW_LANE_H
 #define SHUNT_CORE_LANE_SLOW_LANE_H

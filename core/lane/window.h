@@ -8,6 +8,17 @@
  * signaled WRs tell, so a WR behind which the window closes is always signaled.
  *
  * A policy is one row of the table in window.c.
+ *
+ * Before a work request is built, four limits are asked (core/lane/chain.c). They are receives at the peer, slots of
+ * the send queue, and for data the windows of the lane and of all lanes. A request that is alone may always go. A
+ * gate of a room above is asked last, for that one too (core/qos/throttle.h).
+ *
+ * SHUNT_ADMIT names the policy. A policy is one row of a table with three hooks: start, admit (may it be posted?),
+ * completed (so many bytes, after so many ns). There are static, aimd and none. With aimd the window grows by a
+ * fragment a round, and shrinks by a quarter when completions take twice the shortest time seen.
+ *
+ * Which limit was met how often is in the statistics (stalls), and the one met most is named there (bound_by). Every
+ * chain ends in a solicited work request: one event for all of it.
  */
 #ifndef SHUNT_CORE_LANE_WINDOW_H
 #define SHUNT_CORE_LANE_WINDOW_H

@@ -3,6 +3,14 @@
  * A large blocking send from the program's own buffer (dynMR, RB-10). The buffer is registered, the device reads from
  * it, and the call returns when it has. From which size on that is cheaper than a copy into registered memory is set,
  * or measured once (RB-11). Only for devices that do not carry everything inline.
+ *
+ * There is one buffer a call, one pin a stream; everything else takes the stage. A seat stays as long as there is a
+ * pin, because the region is the link's.
+ *
+ * A READ by the receiver, from the sender's buffer into its own (XR-10, XR-11), was measured and not built.
+ * tests/bench/one_copy.c does it with process_vm_readv, the only way between two processes of one host, against two
+ * copies through a ring. One copy on one core is slower than two on two cores (EXPERIMENTS.md). Besides, a sender
+ * that is read from must wait for a reader that may not come, which a kernel's sender does not.
  */
 #ifndef SHUNT_CORE_LANE_ZERO_COPY_H
 #define SHUNT_CORE_LANE_ZERO_COPY_H

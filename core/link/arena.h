@@ -9,6 +9,23 @@
  * Memory that is given back may be handed out again at once. So a ring is given back when its peer can no longer
  * write there. A stage is given back when no reads from it are under way. Meanwhile AddressSanitizer, where there is
  * one, reports who touches it by the engine's mapping: what a block has that is not handed out is poisoned.
+ *
+ * - A page on each side of it may not be touched, and the same holds of a peer's segment here (core/base/guard.c).
+ *   There is such a page behind the soft device's queues, and one behind the control lines. So a byte beyond either
+ *   is a SIGSEGV of the program that errs, and no neighbour's byte. With the two mappings a link has ten areas in
+ *   /proc/PID/maps. A remote overrun is refused by the key (a_wrong_key_ends_the_link). In a build with
+ *   AddressSanitizer what a block has and no ring has is poisoned (core/base/poison.h).
+ * - It is mapped with MADV_DONTDUMP. A core dump of the program has neither a gigabyte of rings nor the payload of
+ *   its peers.
+ * - It is mapped with MADV_DONTFORK: a child has no use for its parent's links, and by writing would take pages from
+ *   an RDMA device. A child may also have less address space than they take, as vsftpd's sessions do.
+ * - There is one arena memfd a link: 1 GiB of address space, backed on touch. So a side has one descriptor and one
+ *   mapping. With the soft device growing costs no system call.
+ * - Rings are mapped once, and a message is cut where the ring wraps. A wrap costs one more work request a turn of
+ *   the ring. Two views of every ring would be four mappings a connection, and vm.max_map_count is 65530: about
+ *   16,000 connections, and four system calls an upgrade.
+ * - Blocks are larger than SHUNT_MR where the device would not have enough regions for the arena. They are smaller
+ *   where less than two of them would fit.
  */
 #ifndef SHUNT_CORE_LINK_ARENA_H
 #define SHUNT_CORE_LINK_ARENA_H

@@ -4,6 +4,13 @@
  * have 64 GiB, and a stranger may have many links. A process that has limited its address space (core/base/space.h)
  * has a small arena, and maps less. It says in HELLO how much that is (`maps`), and the peer carves its rings out of that
  * part of its arena. Service thread, apart from shunt_share_thread().
+ *
+ * - In a process whose address space is limited (RLIMIT_AS) the service thread and all links take a quarter of what
+ *   the limit leaves (core/link/share.c). Starting the thread and making a link read from /proc/self/statm how much
+ *   is left. Such a process keeps what it has when the limit is lowered later. A link gets half of what may be taken,
+ *   at least 15 MiB. Of it 3.5 MiB are the arena, and the rest is for the peer's segment. Of that it maps the
+ *   beginning, and says in HELLO how much. The peer divides that part of its arena into smaller blocks
+ *   (shunt_arena_bound()). The verbs device has no such way, so no link of it is made under a limit.
  */
 #ifndef SHUNT_CORE_LINK_SHARE_H
 #define SHUNT_CORE_LINK_SHARE_H

@@ -5,6 +5,9 @@
  *
  * Any thread may post a task or wake the loop, holding any lock. The rest is the service thread's.
  * Times are nanoseconds of the engine's clock. Errors are -errno.
+ *
+ * Data never wakes the service thread. While a lane has work that waits for credit it sleeps on the completion
+ * channel, too, because perhaps no other thread polls.
  */
 #ifndef SHUNT_CORE_LOOP_LOOP_H
 #define SHUNT_CORE_LOOP_LOOP_H

@@ -7,6 +7,9 @@
  *
  * An operator's word is about both directions, so the peer is told of it. The rule is about ours alone: it is ours
  * whose completions are slow.
+ *
+ * When a bit changes the service thread has the switch announced at once, so that an idle stream moves, too. The
+ * command shunt stat shows which it is.
  */
 #ifndef SHUNT_CORE_PEER_MOCK_H
 #define SHUNT_CORE_PEER_MOCK_H

@@ -7,6 +7,20 @@
  *
  * A link that dies soon after makes the next rest twice as long. Which end decides what: the initiator when, the
  * acceptor for each stream whether it is ready; the initiator asks again later. Service thread throughout.
+ *
+ * Return. The dead link hands its channel and its line to a shunt_reconnect, and goes as its last seat is left. A
+ * line is a number for all links that follow one another, the rendezvous' name, and how long the channel rested last.
+ * When the rest is over the initiator makes a link around the channel. Its queue pair is on trial until one message
+ * has been acknowledged. So a path that is still broken gets no stream, and the new link dies empty.
+ *
+ * Then streams of the line are claimed again, 64 at a time. A stream is let go of by the dead link when it is quiet.
+ * It becomes a candidate (its seat begins anew; offsets go on), and attaches as any other. bytes.tcp, resent and
+ * aside say which part of the kernel's count was ours. A stream that is not quiet, or that the acceptor refuses, is
+ * tried again after SHUNT_RETURN_MS. Each time that is twice as long, up to 64 times. A stream that has ended a
+ * direction stays on TCP.
+ *
+ * The rest is SHUNT_RETURN_MS. It is twice the former one where the link had not lasted ten times that, up to
+ * SHUNT_RETURN_MAX_MS. comebacks and streams_returned count both.
  */
 #ifndef SHUNT_CORE_PEER_RECONNECT_H
 #define SHUNT_CORE_PEER_RECONNECT_H

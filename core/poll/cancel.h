@@ -9,6 +9,14 @@
  * - Not at all in a call that has moved bytes already: its wait ends then, and the program is told how many.
  *
  * A thread that may come to a wait with something half done holds cancellation off.
+ *
+ * struct shunt_sys makes bare system calls (preload/sys.c), and so do read and write on a descriptor of our own, also
+ * from an RDMA library. tests/cancellation.sh lists what is left.
+ *
+ * A call that has taken or sent some bytes is not cancelled. Its wait ends, it returns them, and the thread ends in
+ * its next call, as POSIX has it (2.9.5). No call of libc says whether a cancellation is pending, so the last 256 of
+ * the process are remembered. pthread_cancel wakes threads that sleep in such a call. Up to glibc 2.40 the kernel's
+ * bytes are lost there. A signal handler has the program's own cancellation state, as no call of ours is under way.
  */
 #ifndef SHUNT_CORE_POLL_CANCEL_H
 #define SHUNT_CORE_POLL_CANCEL_H

@@ -3,6 +3,12 @@
  * Gaps between polls (XR-27). The process has not polled for SHUNT_POLL_WARN_US, no thread slept in
  * a wait, and the next poll finds bytes that have arrived. No device says when they came, so the
  * gap is the longest time that they can have waited. group.lock held throughout.
+ *
+ * - Gaps between polls. With SHUNT_POLL_WARN_US each poll notes when it began. It is 0 at first, because a look at
+ *   the clock costs about as much as a poll that finds nothing. A later poll that finds bytes of a stream so long
+ *   after is a gap, told once. It is none while a thread sleeps on the completion channel: the arrival wakes that
+ *   thread. A device says nothing of when bytes came, so the gap is the longest time that they can have waited. A
+ *   completion of a send is late only if a poll has looked in vain: SHUNT_SLOW_US counts up to that poll.
  */
 #ifndef SHUNT_CORE_POLL_GAP_H
 #define SHUNT_CORE_POLL_GAP_H

@@ -2,6 +2,32 @@
 /*
  * How a wait looks for completions before it sleeps: the modes of SHUNT_POLL (RB-16, RB-19), and the spin that
  * two of them know. The waits ask; they do not know the modes by name.
+ *
+ * A call's own first look takes all that has come, in every mode. Before the wait arms, and with one wake-up, it
+ * takes:
+ *
+ *	event     nothing; then what is there, so each burst has an event
+ *	batch     nothing; then SHUNT_POLL_BATCH at most. The rest raises no event, so the wait looks once more
+ *	hybrid    all, until a poll finds nothing; and so again
+ *	adaptive  as hybrid, then it spins: Algorithm 3 of RDMAbox with a hook that success resets
+ *	busy      it never arms. Each 50 µs it yields the core, and looks for closes, switches and cancellation
+ *
+ * - Spin (adaptive). It ends with the first of three: SHUNT_SPIN_US, twice what a sleep costs here, or
+ *   SHUNT_POLL_RETRY polls in a row that found nothing. Any completion starts the count again; 120 is the paper's
+ *   value, 0 makes it hybrid. Time is the better measure, because a poll may cost 30 ns or microseconds. So by
+ *   default the count never ends a spin first.
+ * - Fruitless spins. After n fruitless tries in a row only every 2^n-th wait spins, at worst every 64th. A try that
+ *   lasted as long as its wait was to is not one of them, up to sixteen in a row. So a program that pauses for 10 µs
+ *   between a request and the next sleeps in neither. Where a spin sees 100 µs pass between two looks at the clock,
+ *   another thread had the core. That counts as three tries, and repeated it leads to every 1024th, until one pays.
+ *   With one usable core a wait never spins.
+ * - The cost of a sleep is the shortest round trip of two threads that sleep and wake each other on two cores. These
+ *   are the service thread and its starter. The measurement takes less than a millisecond. Where the two never met on
+ *   two cores, the cost is unknown and bounds nothing.
+ * - Where busy sleeps all the same (as hybrid). It does so on one usable core, and with a signal mask, which only the
+ *   kernel can change while it looks. It does so where no completion could end the wait. Then the awaited direction
+ *   is on TCP, a retirement is to be answered, or no stream of the set is on a link. Kernel descriptors beside
+ *   streams are looked at now and then.
  */
 #ifndef SHUNT_CORE_POLL_POLLING_H
 #define SHUNT_CORE_POLL_POLLING_H

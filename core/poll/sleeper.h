@@ -3,6 +3,22 @@
  * Threads that sleep until a completion comes, and how they wake. One of them, the leader, sleeps
  * on the completion channel; the others are woken by the thread that polled what they wait for.
  * All with group.lock held, except shunt_sleeper_cancelled().
+ *
+ * - Several CQs. SHUNT_CQS of them share the one completion channel. Lanes take them in turn, polls rotate, arming
+ *   arms all. A poll has one limit for all of them, a spin one time.
+ * - Solicited events. Arming asks for arrivals alone, with two exceptions. A lane has work that the completion of a
+ *   send may make possible, or the service thread sleeps for such work.
+ * - Arm, look again, sleep. A sleeping thread registers with the group, then polls once more under the lock. Then it
+ *   sleeps in one real ppoll or epoll_pwait2 on its waker and on its streams' TCP sockets. If that last poll reached
+ *   its limit, the thread does not sleep: completions from before the arming raise no event.
+ * - Leader. The first sleeper leads: it arms the CQs and also sleeps on the completion channel. A leader that leaves
+ *   takes its event first. Then it looks for a thread that sleeps in an epoll set, best in its own. The channel moves
+ *   to that set's companion, and that thread leads without being woken. If there is none, it wakes another sleeper,
+ *   which leads without getting up if there is nothing else to do. A thread that takes an event while a leader sleeps
+ *   arms again, and wakes the leader if completions were left behind. A thread that polls a completion for a sleeper
+ *   kicks that sleeper, if it is one of the events that the sleeper asks for. A poll whose streams are all the
+ *   kernel's sleeps apart: it never leads, and nobody wakes it to. It asks the kernel once, with the time it may
+ *   wait, and that answer is the program's. A stream of it that joins a link wakes it.
  */
 #ifndef SHUNT_CORE_POLL_SLEEPER_H
 #define SHUNT_CORE_POLL_SLEEPER_H

@@ -3,6 +3,11 @@
  * The silent part of a client: it takes tokens from the node's pool by FETCH_AND_ADD (HA-06…08), and writes reports
  * (HA-10). Both are work requests of the link's first lane that take no receive of the node's. The service thread
  * posts them; the node's program and its service thread take no notice.
+ *
+ * A fetch. A client's service thread posts the FETCH_AND_ADD on the first lane, beside the bytes (core/qos/fetch.c).
+ * It does so when a quarter of a batch is left, so the lane does not wait for it. A page of pool words is lent to
+ * each link of a domain (core/device/page.h). Where the device's atomics are not the processor's, the monitor changes
+ * the word through a queue pair to itself.
  */
 #ifndef SHUNT_CORE_QOS_FETCH_H
 #define SHUNT_CORE_QOS_FETCH_H

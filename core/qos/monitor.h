@@ -6,6 +6,13 @@
  *
  * Clients of one trust domain share a pool's word: those of one device and, within one host, of one user. So nobody
  * takes tokens away from another user's clients. The monitor divides what the ledger allows among the pools.
+ *
+ * Reservations. The monitor is the service thread of the node (core/qos/monitor.c). At the beginning of a period it
+ * tells each link its tokens. Then it looks each millisecond, or each eighth when nothing happens. A look reads the
+ * pools, hears the reports and fills the pools to what the ledger allows. The ledger and a client's account are pure.
+ * They agree on one thing: the reservation is what is left, what was spent and what was given back. A report never
+ * says too much of what was given back. So consumed tokens, tokens that are out and pools never exceed the capacity,
+ * whatever is late. The monitor is the service's and outlives rules, because a peer keeps the page that it was lent.
  */
 #ifndef SHUNT_CORE_QOS_MONITOR_H
 #define SHUNT_CORE_QOS_MONITOR_H

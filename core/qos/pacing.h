@@ -10,6 +10,9 @@
  *
  * The program sees the option as if it were alone: its own value is kept here while ours is the kernel's. A rate of the
  * program's own is for the kernel to keep, so as long as there is one, the direction stays on TCP (SHUNT_HELD_PACED).
+ *
+ * The streams of a look are held until the kernel has been told. TCP_INFO says what each has sent, and whether more
+ * waits. streams_lock keeps the option, so the call of the program and the look cannot cross.
  */
 #ifndef SHUNT_CORE_QOS_PACING_H
 #define SHUNT_CORE_QOS_PACING_H

@@ -5,6 +5,12 @@
  * needs some of the link's account, too. Without a token the bytes wait in their streams, as they do without credit:
  * EAGAIN, a blocking send, a poll for writing. The service thread serves the lanes again when there are tokens.
  * Nothing is timed while nobody waits.
+ *
+ * The way of a token. core/lane/window.c asks the gate of a lane last, for each data work request. The gate is the
+ * throttle of the link, one for all its lanes. A refusal marks the throttle, and posts the task once. The task finds
+ * when the tokens are due and serves the lanes then. So a link that waits wakes the service thread about once a
+ * millisecond, and one that does not wait, never. The room peer tells this one when a link is up, when a connection
+ * is granted and when a link is over.
  */
 #ifndef SHUNT_CORE_QOS_THROTTLE_H
 #define SHUNT_CORE_QOS_THROTTLE_H

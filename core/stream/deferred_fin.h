@@ -3,6 +3,10 @@
  * Sent bytes may have to be sent again over TCP (lane.retains), so the kernel's socket must not end before the link
  * has brought everything. The program's shutdown() and close() of it are carried out on a descriptor of our own, when
  * FIN has arrived.
+ *
+ * Where no descriptor is left, shutdown waits for FIN on the program's own. Bytes that come for a program that has
+ * closed meanwhile are refused with a reset, as the kernel does. Otherwise two such ends would wait for each other
+ * for ever.
  */
 #ifndef SHUNT_CORE_STREAM_DEFERRED_FIN_H
 #define SHUNT_CORE_STREAM_DEFERRED_FIN_H

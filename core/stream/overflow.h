@@ -12,6 +12,20 @@
  *
  * A direction that leaves the link, or ends, takes such bytes to TCP. Behind a HANDBACK the kernel has them, also
  * when the process has ended.
+ *
+ * - A device that fetches from the stage, or a lane that retains, must be through with a stage before that is
+ *   widened. Then the lane tells the sender (shunt_overflow_is_kept). Without memory for a wider stage the present
+ *   one is the bound.
+ * - Staged bytes are posted as credit, or another ring, comes. The stream waits in the lane's list of those held,
+ *   with what may only follow its bytes: HANDBACK, FIN, RELEASE. Everything else about the stream goes past. If the
+ *   peer closes, or either end resets, the bytes are dropped, as the kernel's are. HANDBACK and FIN then name the
+ *   last byte that was posted.
+ * - A direction that ends (shutdown, close, exit), or that leaves the link, hands back at the first byte without
+ *   room. Staged bytes go to the kernel's socket at once, so the process may end. This needs a HANDBACK that arrives
+ *   at once, behind an UPGRADE that has been passed. So it is not done on RDMA devices, with SHUNT_RETAIN, or with a
+ *   cost model. There the end waits behind the bytes, and exit for 5 seconds at most. It is decided once: after
+ *   shutdown the kernel's socket takes no byte, so a later close leaves the bytes on the link.
+ * - A process that is killed loses what is staged: its peer gets ECONNRESET, behind what was delivered (word 14).
  */
 #ifndef SHUNT_CORE_STREAM_OVERFLOW_H
 #define SHUNT_CORE_STREAM_OVERFLOW_H

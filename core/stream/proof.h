@@ -14,6 +14,14 @@
  * A direction may be upgraded when both nonces have been read. NO_NONCE instead of EXPECT: the reader cannot take it
  * out; instead of the nonce: it will not be written. Then the stream stays on TCP, as it does where something else
  * stands at n: those bytes are the program's.
+ *
+ * The nonces are shown before the link carries a byte, the acceptor's first (core/stream/proof.c). They are no
+ * business of the program's: the service thread waits for the peer's on a copy of the descriptor. A stream whose
+ * reader stands before it is not readable. A sender that has said where its own will stand is not writable until the
+ * peer has asked for it. A program that closes or ends reading meanwhile finds the kernel's end of reading behind the
+ * nonce. A closed socket would answer the nonce with a reset. out.show and in.proof of the seat are the states, and
+ * each changes in one place. SHUNT_PROOF=nonce with SHUNT_RETAIN=always runs all of this between two processes of one
+ * host, on the soft device. The simulator does it with every third seed, and diff.sh takes it like any mode.
  */
 #ifndef SHUNT_CORE_STREAM_PROOF_H
 #define SHUNT_CORE_STREAM_PROOF_H

@@ -9,6 +9,16 @@
  * Here is the reader's half. It reads the ring up to n, as behind a HANDBACK. The kernel's queue then begins with bytes
  * that it has read, and it drops these. A reader that retires drops those before its place, and the kernel has the rest.
  * Word SHUNT_IMM_REPEAT of its control line says where the kernel's queue begins.
+ *
+ * Repeats. A peer that has ended its direction sends nothing again: its kernel socket takes no byte, and its process
+ * may be gone. So shutdown, close and exit write to TCP what the reader has not read, before the kernel's end
+ * (core/stream/repeat.h). The direction leaves the link by REPEAT. It is a HANDBACK that says where TCP goes on, and
+ * bytes without room leave in the same way (core/stream/overflow.c). The reader still takes these bytes from the
+ * ring. It drops them from the kernel's queue when it has read the last one, or when it retires. A reader that had
+ * not heard of the UPGRADE may read them from TCP; then the link's are the copy. Bytes that the socket does not take
+ * at once are not repeated by shutdown and close, because this end can still be asked for them. At exit they wait for
+ * room. If nothing is unread, nothing of this happens: the sender looks at word 15. Where unread bytes can be had
+ * neither from the peer nor from a repeat, a socket that is passed is reset.
  */
 #ifndef SHUNT_CORE_STREAM_REPEAT_H
 #define SHUNT_CORE_STREAM_REPEAT_H

@@ -6,6 +6,10 @@
  * Our direction is handed back like any. We stop reading the link at once and tell the peer up to where we have read.
  * It sends the rest, which still lies in our ring and which it can see there, again over TCP, and everything later
  * too. So the kernel holds every byte that the program has not had, and the socket's next owner gets them.
+ *
+ * exec, fdopen, splice, passing a descriptor and everything else that only the kernel can do come here first. They
+ * wait up to 5 seconds, for all streams of a link together (core/link/patience.h). A non-blocking splice waits for no
+ * answer: while there is something to read, it copies that.
  */
 #ifndef SHUNT_CORE_STREAM_RETIRE_H
 #define SHUNT_CORE_STREAM_RETIRE_H

@@ -3,6 +3,20 @@
  * Connections that are over before a link could serve them, a query and its answer each: what a claim costs they never
  * bring in again. Whether those to an address are such is learnt from the ones before; there a connection is claimed only
  * once it has lasted (service.c). The same count for several addresses does no harm: a few calls more on TCP.
+ *
+ * Brief connections. Each address that is connected to, and each listener, has a count. It sets connections that
+ * ended before a link carried a byte of them against those that a link served. Where eight more (SHUNT_BRIEF) were
+ * brief, the first use is not yet a claim. Such a connection is claimed once it has lasted: 16 calls, 64 KiB or a
+ * quarter of SHUNT_CLAIM_MS. Clients that ask once and close would pay for claims that bring them nothing.
+ * SHUNT_BRIEF_FIRST expects this of all connections from the start.
+ *
+ * Short connections between hosts. A link to another host costs queue pairs and registered memory at both ends, and
+ * its making takes longer than a short process lives. So the first use of a connection to another host is no claim
+ * while no link to that process is up. The connection is claimed, in mid-stream, once it has lasted by the same rule.
+ * A process without a service thread compares the address that it has connected to with its own end's
+ * (core/stream/offer.c), and starts none. Where there is a service thread it looks for a link first, then for a peer
+ * in SHUNT_DIR. If it finds neither, it puts the connection off (core/peer/claim.c). SHUNT_BRIEF=0 claims at the
+ * first use.
  */
 #ifndef SHUNT_CORE_STREAM_SHORT_LIVED_H
 #define SHUNT_CORE_STREAM_SHORT_LIVED_H

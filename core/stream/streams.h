@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* The registry of streams: type-stable memory, and who still names it. */
+/*
+ * The registry of streams: type-stable memory, and who still names it.
+ *
+ * Streams are type-stable: their memory is reused for streams only, and their locks are never reset while the process
+ * lives. A thread with a stale pointer takes the lock and asks whether the descriptor still means this stream. The
+ * memory is free for reuse when the program has closed it, no link seats it, and no thread holds it.
+ */
 #ifndef SHUNT_CORE_STREAM_STREAMS_H
 #define SHUNT_CORE_STREAM_STREAMS_H
 

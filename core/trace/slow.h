@@ -3,6 +3,10 @@
  * Steps that took long, and polls that came late: the last 1,024 of them, and how many there were
  * of each kind. Any thread notes one while it holds any lock. Only the pages of the ring are
  * allocated, once, and nothing is written to a file. Times are nanoseconds of the engine's clock.
+ *
+ * An event has its step, its time, how long it took, and the stream's descriptor and addresses as they were then.
+ * Each slot of the ring belongs to one writer at a time, and a reader drops a slot that changes under it. The ring is
+ * mapped with the first event, because a handler of the program may have interrupted malloc. shunt log shows it.
  */
 #ifndef SHUNT_CORE_TRACE_SLOW_H
 #define SHUNT_CORE_TRACE_SLOW_H

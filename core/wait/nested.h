@@ -6,6 +6,12 @@
  * No wake-up is lost. A stream becomes ready under group.lock, and a set's thread falls asleep under it. It counts itself
  * and looks at the sets inside in one hold of the lock. A stream that is ready before is found by that look. The touch
  * of one that is ready later finds the sleeper. group.lock held throughout.
+ *
+ * - Sets in sets. core/wait/nested.c knows each registration of a set in another, and whether it asks for EPOLLIN.
+ *   The kick eventfd of a set inside shows the kernel that the set is readable. It is written for a thread that
+ *   sleeps outside and has asked, and before a look. A poll of a set counts as such a thread. A set concerns
+ *   completions if one of its streams is on a link, or a set inside that it asks for does. A thread in another set
+ *   sleeps in the kernel alone, and never leads.
  */
 #ifndef SHUNT_CORE_WAIT_NESTED_H
 #define SHUNT_CORE_WAIT_NESTED_H

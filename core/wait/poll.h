@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * poll() over any mix of descriptors, for the calls that are a kind of it.
+ *
+ * - poll and select: the program's set, with the streams' entries cut down to what is on TCP, plus waker and channel.
  */
 #ifndef SHUNT_CORE_WAIT_POLL_H
 #define SHUNT_CORE_WAIT_POLL_H

@@ -4,6 +4,29 @@
  * other. Each QP has a unit that does so too. The peer's node may be a third, which several contexts share (sink.c).
  * A WR is due, on the wire and at the peer, when all have dealt with it and the link's delay has passed. The dues of
  * a QP never decrease, so it does not see its WRs out of order.
+ *
+ * A WR that is posted at now is dealt with at busy_until = max(busy_until, now) + cost, and carried out and completed
+ * delay later. With qp set, the unit of its QP must be through with it as well: unit_until = max(unit_until, now) +
+ * qp + miss · …. The later of the two counts. The cost is
+ *
+ *	doorbell (the first of a post_send) + wqe + 8 · bytes / gbit
+ *	+ miss · (n − cache) / n   while n WRs are outstanding, n > cache
+ *	+ pause                    while more than queue bytes are outstanding
+ *
+ * A registration takes mr + page · pages of the caller's time.
+ *
+ * The share of miss is the mean of n WQEs that compete for cache places. Charging the mean keeps the model free of
+ * chance. So throughput does not step down where the cache is full. It falls while more is outstanding, and more is
+ * outstanding because throughput falls, as in RDMAbox's Figure 1. The queue is a buffer on the way to the receivers.
+ * It is counted where the bytes leave, so many senders to one receiver must be QPs of one process.
+ *
+ * Bytes on their way are lost when a process is killed, as with an RNIC; exit and _exit wait for them. The statistics
+ * have model_*: outstanding requests and bytes, misses, pauses and the time that the device was busy.
+ *
+ * Times come from soft_attr.now. Under a virtual clock there is no thread: each post to a QP and each poll of its CQs
+ * carries out what is due. So a test knows each completion to the nanosecond. tests/soft/conform_model.sh runs the
+ * device's whole conformance with a model. The numbers of a preset are good for orderings and shapes. The preset
+ * connectx3 is set so that a peak lies where a paper has it; it measures nothing.
  */
 #include "core/device/soft/device.h"
 
