@@ -33,19 +33,21 @@ look() { # STATUS
 }
 
 cat >"$table" <<'END'
-# The rooms
+| `attic` | above the heading | `unit/lock_test` |
 
-## base
+## The rooms
 
-## stream
+| room | what | guarded by |
+| --- | --- | --- |
+| `base` | locks | `unit/lock_test` |
+| `stream/track` | tracks | `run` |
+| `stream` | connections | `unit/lock_test` |
+| `engine` | the rest | |
 
-### core/stream/track/
+## Something else
 
-## engine
-
-# Something else
-
-## no room
+| `no room` | nothing | `unit/lock_test` |
+| `cellar` | nothing | `unit/lock_test` |
 END
 : >"$exceptions"
 
@@ -126,21 +128,34 @@ look 0
 includes 1
 has "$out" '^exception without a case: includes sources 1 \(there are 0\)$'
 
-# What files say of themselves, and which tests include them.
+# What files say of themselves, which tests name them, and which guard each room.
 mkdir -p "$source/tests/unit"
 list() { # STATUS ROOM…
 	expect "$1" "$rooms" --list --source "$source" --table "$table" "${@:2}"
 }
 printf '/* SPDX-License-Identifier: MIT */\n/*\n * A lock of one\n * word. More of it.\n */\n' >"$source/core/base/lock.h"
+printf '/* A clock. */\nint shunt_clock_read(void);\n' >"$source/core/base/clock.h"
 printf '#include "core/base/lock.h"\n' >"$source/tests/unit/lock_test.c"
 list 0 base
+has "$out" '^base: unit/lock_test$'
 has "$out" '^  core/base/lock: A lock of one word\.$'
 has "$out" '^    unit/lock_test$'
+has "$out" '^    no test names it$'
+printf 'static int (*now)(void) = shunt_clock_read;\n' >"$source/tests/unit/clock_test.c"
+list 0 base
+has "$out" '^    unit/clock_test$'
+lacks "$out" 'no test names it'
 list 1
-has "$out" '^  core/stream/more: says nothing of itself$'
-has "$out" '^    no test includes it$'
+has "$err" '^core/stream/more does not say in its first comment what it is$'
+has "$err" '^stream: unit/lock_test neither includes nor calls anything of it$'
+has "$err" '^stream/track: there is no test run$'
+has "$err" '^no test guards engine$'
+mkdir "$source/core/attic"
+printf '/* Old things. */\n' >"$source/core/attic/thing.c"
+list 1
+has "$err" '^core/attic/thing is in no room$'
 list 2 attic
-has "$err" 'no room attic; there are base stream/track stream engine'
+has "$err" 'no room attic; there are base stream/track stream engine$'
 
 expect 1 "$rooms" --table "$table" --exceptions /dev/null --json "$build"
 has "$out" '"caller": "base/lock"'
