@@ -226,7 +226,7 @@ void shunt_stream_option_changed(struct shunt_stream *stream, int level, int nam
 int shunt_stream_set_pacing(struct shunt_stream *stream, int fd, const void *value,
 			    socklen_t length);
 int shunt_stream_get_pacing(struct shunt_stream *stream, int fd, void *value, socklen_t *length);
-/* The kernel's SO_LINGER is not the program's now (core/stream/tcp_backlog.h): that is this. */
+/* The kernel's SO_LINGER is not the program's now (core/stream/backlog.h): that is this. */
 bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger);
 /*
  * Hands the stream back to the kernel for good, at its exact byte, and waits until that is done.

@@ -31,7 +31,7 @@
 #include "core/stream/inbound.h"
 #include "core/stream/kernel_tcp.h"
 #include "core/stream/marks.h"
-#include "core/stream/overflow.h"
+#include "core/stream/hand_back.h"
 #include "core/stream/settle.h"
 #include "core/stream/shutdown.h"
 #include "core/stream/traced.h"
@@ -225,7 +225,7 @@ void shunt_engine_finish(struct shunt_engine *engine)
 
 		retire_shared(engine);
 		until = shunt_now(engine) + LINGER;
-		shunt_overflow_leave(engine, until);
+		shunt_hand_back_all(engine, until);
 		shunt_throttle_open_all(engine);
 		shunt_await_drained(engine, until);
 		say_ends(engine, until);
@@ -335,7 +335,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	stream->sleepers = NULL;
 	shunt_own_fds_close(engine, stream->tx.backlog.fd);
 	stream->tx.backlog.fd = -1;
-	stream->tx.backlog.lingers = false;
+	stream->tx.backlog.linger.l_onoff = SHUNT_LINGERS_ITSELF;
 	shunt_own_fds_close(engine, stream->rx.nonce.fd);
 	atomic_store(&stream->rx.nonce.fd, -1);
 	stream->refusing = false;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/leave.h"
-#include "core/stream/again.h"
 #include "core/stream/decision.h"
-#include "core/stream/deferred_fin.h"
 #include "core/stream/loss.h"
 #include "core/admin/stats.h"
 #include "core/fd/own_fds.h"
@@ -29,7 +27,7 @@
 #include "core/service.h"
 #include "core/stream/offer.h"
 #include "core/stream/proof.h"
-#include "core/stream/tcp_backlog.h"
+#include "core/stream/backlog.h"
 #include "core/wait/companion.h"
 #include "core/young.h"
 
@@ -202,19 +200,12 @@ static void stream_give_up(struct shunt_stream *stream)
 			shunt_loss_end(engine, stream, 0);
 		else
 			shunt_streams_reset_tcp(engine, stream->tx.backlog.fd);
-		shunt_loop_remove(&engine->loop, stream->tx.backlog.fd);
-		shunt_tcp_backlog_paid(engine, stream);
-		shunt_own_fds_close(engine, stream->tx.backlog.fd);
-		stream->tx.backlog.fd = -1;
-		stream->tx.backlog.fin = false;
-		shunt_again_free(stream);
-		shunt_deferred_fin_written(stream);
+		shunt_backlog_over(stream);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (!awaited)
 		return;
-	atomic_fetch_sub(&engine->service->resends, 1);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP);
 	shunt_streams_unhold(stream);
 }

@@ -10,7 +10,7 @@
 #include "core/leave.h"
 #include "core/stream/streams.h"
 #include "core/service.h"
-#include "core/stream/again.h"
+#include "core/stream/hand_back.h"
 #include "core/stream/credit.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/loss.h"
@@ -210,7 +210,7 @@ static bool comes_late(const struct shunt_stream *stream, uint64_t from)
 
 /*
  * Our direction is TCP's from here on, where `again` with the link's bytes behind `from`. 0, or
- * -errno: these cannot be had (shunt_again_take_back). Both locks held.
+ * -errno: these cannot be had (shunt_hand_back_asked). Both locks held.
  */
 static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool again,
 		  uint64_t from)
@@ -218,10 +218,11 @@ static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool
 	struct shunt_seat_out *out = &stream->seat->out;
 	int result = 0;
 
+	shunt_assert_held(&stream->tx.lock);
 	if (again) {
 		shunt_lock_take(&stream->seat->lane->lock);
 		result = comes_late(stream, from) ? -ENODATA :
-			 shunt_again_take_back(engine, stream, from, NULL);
+			 shunt_hand_back_asked(engine, stream, from, NULL);
 		shunt_lock_leave(&stream->seat->lane->lock);
 	}
 	shunt_heading_turn(&out->heading, SHUNT_HEADING_SETTLES);
@@ -281,7 +282,7 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 	if (!sound)
 		shunt_link_distrust(link, "a RESUME of more announcements than were sent");
 	else if (result == -EPROTO)
-		shunt_link_distrust(link, shunt_again_wrong);
+		shunt_link_distrust(link, shunt_hand_back_wrong);
 	else
 		done(engine, stream);
 }

@@ -4,7 +4,7 @@
 #include <sys/socket.h>
 #include "core/engine.h"
 #include "core/service.h"
-#include "core/stream/tcp_backlog.h"
+#include "core/stream/backlog.h"
 
 #define LATER 10000000ull	/* ns until there may be a descriptor to say an end with */
 
@@ -101,7 +101,7 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 	shunt_assert_held(&stream->tx.lock);
 	if (!shunt_seat_fin_is_due(out)) {
 		if (tx->backlog.bytes && stream->fd >= 0)
-			shunt_tcp_backlog_await(stream->engine, stream);
+			shunt_backlog_await(stream->engine, stream);
 		return;
 	}
 	if (!tx->backlog.bytes || shunt_end_has(&stream->end, SHUNT_END_OWES_RESET)) {
@@ -111,6 +111,6 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 	tx->backlog.fin = true;
 	fd = tx->backlog.fd < 0 ? atomic_exchange(&out->fin_later.fd, SHUNT_FIN_NO_FD) : -1;
 	leave(stream);
-	shunt_tcp_backlog_await_on(stream->engine, stream, fd);
+	shunt_backlog_await_on(stream->engine, stream, fd);
 }
 

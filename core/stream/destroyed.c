@@ -5,7 +5,7 @@
 #include "core/engine.h"
 #include "core/service.h"
 #include "core/stream/expire.h"
-#include "core/stream/tcp_backlog.h"
+#include "core/stream/backlog.h"
 
 #define PATIENCE 100000000ull	/* ns for the link's word */
 
@@ -63,14 +63,14 @@ static void note(struct shunt_service *service, struct shunt_stream *stream)
 	shunt_task_at(&service->tasks.destroyed, at);
 }
 
-/* Of the stream's socket, or of the copy that tcp_backlog.c has of it. */
+/* Of the stream's socket, or of the copy that backlog.c has of it. */
 static void socket_ready(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, source);
 
 	if (events & EPOLLERR && atomic_load(&stream->state) == SHUNT_LINKED)
 		note(stream->engine->service, stream);
-	shunt_tcp_backlog_moves(stream, events);
+	shunt_backlog_moves(stream, events);
 }
 
 void shunt_destroyed_watch(struct shunt_engine *engine, struct shunt_stream *stream)

@@ -8,7 +8,7 @@
 #include "core/engine.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
-#include "core/stream/tcp_backlog.h"
+#include "core/stream/backlog.h"
 
 /* tcpi_state; <netinet/tcp.h> has the names, but an older struct tcp_info. */
 enum { TIME_WAIT = 6, CLOSE, CLOSE_WAIT, LAST_ACK, CLOSING = 11 };
@@ -71,7 +71,7 @@ static bool lingers_zero(struct shunt_engine *engine, struct shunt_stream *strea
 	struct linger linger = { 0, 0 };
 	socklen_t length = sizeof(linger);
 
-	if (!shunt_tcp_backlog_linger(stream, &linger))
+	if (!shunt_backlog_linger(stream, &linger))
 		engine->sys->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length);
 	return linger.l_onoff && !linger.l_linger;
 }

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # One TCP connection.
 stream_sources = \
-	core/stream/again.c core/stream/again.h \
+	core/stream/backlog.c core/stream/backlog.h \
 	core/stream/carried.c core/stream/carried.h \
 	core/stream/decision.c core/stream/decision.h \
 	core/stream/deferred_fin.c core/stream/deferred_fin.h \
@@ -9,6 +9,7 @@ stream_sources = \
 	core/stream/end.c core/stream/end.h \
 	core/stream/eof.c core/stream/eof.h \
 	core/stream/gather.c core/stream/gather.h \
+	core/stream/hand_back.c core/stream/hand_back.h \
 	core/stream/inbound.c core/stream/inbound.h \
 	core/stream/left.c core/stream/left.h \
 	core/stream/loss.c core/stream/loss.h \
@@ -38,7 +39,7 @@ stream_sources = \
 	core/stream/stream_error.c core/stream/stream_error.h \
 	core/stream/stream_option.c core/stream/stream_option.h \
 	core/stream/streams.c core/stream/streams.h \
-	core/stream/tcp_backlog.c core/stream/tcp_backlog.h core/stream/kernel_tcp.c core/stream/kernel_tcp.h core/stream/plain.c core/stream/plain.h core/stream/credit.c core/stream/credit.h core/stream/release.c core/stream/release.h core/stream/handover.c core/stream/handover.h core/stream/expire.c core/stream/expire.h core/stream/destroyed.c core/stream/destroyed.h \
+	core/stream/kernel_tcp.c core/stream/kernel_tcp.h core/stream/plain.c core/stream/plain.h core/stream/credit.c core/stream/credit.h core/stream/release.c core/stream/release.h core/stream/handover.c core/stream/handover.h core/stream/expire.c core/stream/expire.h core/stream/destroyed.c core/stream/destroyed.h \
 	core/stream/traced.c core/stream/traced.h \
 	core/stream/track.c core/stream/track.h \
 	core/stream/tx.c core/stream/tx.h \

@@ -23,7 +23,7 @@ static bool is_ours_lost(struct shunt_stream *stream)
 
 	if (handed < sent)
 		return true;
-	/* TCP has the rest: overflow.c. */
+	/* TCP has the rest: hand_back.c. */
 	if (!shunt_heading_on_link(&out->heading) && handed > atomic_load(&out->handback_at))
 		handed = atomic_load(&out->handback_at);
 	if ((!shunt_heading_on_link(&out->heading) && !shunt_heading_unpassed(&out->heading)) ||

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/overflow.h"
 #include "core/service.h"
-#include "core/stream/credit.h"
 #include "core/stream/kernel_tcp.h"
 #include "core/fd/own_fds.h"
 #include "core/stream/wait.h"
@@ -13,14 +12,8 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
-#include "core/fork/fork_slots.h"
-#include "core/lane/chain.h"
-#include "core/lane/remote_read.h"
 #include "core/lane/send_buffer.h"
 #include "core/poll/cancel.h"
-#include "core/stream/again.h"
-#include "core/stream/proof.h"
-#include "core/stream/tcp_backlog.h"
 #include "core/stream/user_timeout.h"
 
 #define MS 1000000ull
@@ -202,231 +195,12 @@ void shunt_overflow_changed(struct shunt_stream *stream)
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);
 }
 
-/* --- to TCP --- */
-
-/*
- * It takes a HANDBACK that arrives at once, and no byte that only a completion makes superfluous.
- * After the direction's end the kernel's socket has been shut, and takes no byte. tx.lock held.
- */
-static bool can_hand_back(struct shunt_stream *stream)
-{
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat->out;
-
-	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_heading_on_link(&out->heading))
-		return false;
-	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) || tx->backlog.bytes)
-		return false;
-	if (shunt_lane_keeps(stream->seat->lane) || stream->engine->config.soft_model[0])
-		return false;
-	return !shunt_stream_is_released(stream) &&
-	       !shunt_end_has(&stream->end, SHUNT_END_BROKEN) &&
-	       !shunt_heading_halted(&out->heading);
-}
-
-static bool can_leave(struct shunt_stream *stream)
-{
-	return can_hand_back(stream) && shunt_overflow_is_pending(&stream->seat->out) &&
-	       atomic_load(&stream->seat->leaving.asked) == SHUNT_NOT_ASKED;
-}
-
-/*
- * A reader that has not passed the UPGRADE may not have heard of it. It would take TCP's bytes behind the HANDBACK
- * for those before the UPGRADE. An answer to RETIRE says that it has.
- */
-static bool is_heard(const struct shunt_stream *stream)
-{
-	return !shunt_heading_unpassed(&stream->seat->out.heading) ||
-	       atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED;
-}
-
-bool shunt_overflow_must_be_heard(struct shunt_stream *stream)
-{
-	return !is_heard(stream) && can_leave(stream);
-}
-
-/*
- * Up to where the reader has read, as far as that is known. Behind an UPGRADE of which the reader has not heard TCP
- * goes on at the same byte.
- */
-static uint64_t unread_from(const struct shunt_seat_out *out)
-{
-	uint64_t read = atomic_load(&out->ring.consumed), from = atomic_load(&out->upgrade_at);
-
-	return read > from ? read : from;
-}
-
-/* The stream's bytes [from, at) as they lie in the peer's ring, and [at, to) from the stage. */
-static bool copy_rest(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t at,
-		      uint64_t to)
-{
-	shunt_assert_held(&stream->tx.lock);
-	shunt_assert_held(&stream->seat->lane->lock);
-	return (from == at || shunt_remote_read_ring(stream->seat, out, from, at)) &&
-	       (at == to || shunt_send_buffer_copy(stream->seat, out + (at - from), at, to));
-}
-
-/*
- * TCP takes what is not posted, and where the direction `ends` what is unread, too. lane.lock and tx.lock held. False:
- * there is none, the ring has room for it, or the HANDBACK could not be posted.
- */
-static bool hand_back(struct shunt_stream *stream, bool ends)
-{
-	struct shunt_lane *lane = stream->seat->lane;
-	struct shunt_tx *tx = &stream->tx;
-	struct shunt_seat_out *out = &stream->seat->out;
-	uint64_t before = atomic_load(&out->handback_at), staged = atomic_load(&out->staged);
-	uint64_t at, from;
-	uint8_t *rest;
-
-	shunt_assert_held(&lane->lock);
-	shunt_assert_held(&stream->tx.lock);
-	shunt_lane_serve(lane);
-	at = atomic_load(&out->posted);
-	from = ends && unread_from(out) < at ? unread_from(out) : at;
-	if (from == at && (at == staged || shunt_seat_room(out, at)))
-		return false;
-	if (atomic_load(&lane->failed) || !shunt_lane_arrived(lane))
-		return false;
-	rest = shunt_again_add(tx, staged - from);
-	if (!rest || !copy_rest(stream, rest, from, at, staged))
-		goto fail;
-	shunt_heading_turn(&out->heading, SHUNT_HEADING_ANNOUNCES);	/* before the reader can answer */
-	atomic_store(&out->handback_at, at);
-	out->announced++;
-	/* One message: the queue pair takes all of it or nothing. */
-	if (!shunt_chain_control(lane->chain, stream->seat,
-				 from < at ? SHUNT_IMM_REPEAT : SHUNT_IMM_HANDBACK, 0, from) ||
-	    !shunt_chain_flush(lane->chain)) {
-		atomic_store(&out->handback_at, before);
-		shunt_heading_try(&out->heading, SHUNT_HEADING_WITHDRAWS);	/* but for a liar's answer */
-		out->announced--;
-		goto fail;
-	}
-	/* The rest is TCP's: should the link die, its bytes end here. */
-	__atomic_store_n(&stream->seat->control->word[SHUNT_CONTROL_ACCEPTED], at,
-			 __ATOMIC_RELEASE);
-	atomic_store(&out->posted, staged);
-	atomic_fetch_and(&stream->seat->work, ~(uint32_t)SHUNT_WORK_DATA);
-	shunt_heading_turn(&out->heading, SHUNT_HEADING_LEAVES);
-	out->quick = false;
-	return true;
-fail:
-	shunt_again_free(stream);
-	return false;
-}
-
-/*
- * Writes what TCP has to carry. The rest waits for room, unless the reader has all of it in its ring (`spare`): a reader
- * that closes would answer what comes late with a reset. False: that rest has been dropped.
- */
-static bool has_left(struct shunt_stream *stream, int fd, bool spare)
-{
-	struct shunt_engine *engine = stream->engine;
-	bool all;
-
-	shunt_assert_held(&stream->tx.lock);
-	atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
-	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
-	all = shunt_tcp_backlog_write(engine, fd, stream) != -EAGAIN;
-	if (!all && spare)
-		shunt_again_free(stream);
-	else if (!all)
-		shunt_tcp_backlog_await(engine, stream);
-	return all || !spare;
-}
-
-bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd)
-{
-	struct shunt_lane *lane = stream->seat->lane;
-	bool back;
-
-	shunt_assert_held(&stream->tx.lock);
-	if (!can_leave(stream) || !is_heard(stream))
-		return false;
-	shunt_lock_take(&lane->lock);
-	back = hand_back(stream, false);
-	shunt_lock_leave(&lane->lock);
-	shunt_lane_kick(lane);
-	if (back)
-		has_left(stream, fd, false);
-	return back;
-}
-
-/* A RETIRE that is to be answered, or comes later, wants nothing more. */
-static void note_repeated(struct shunt_stream *stream)
-{
-	struct shunt_leaving *leaving = &stream->seat->leaving;
-
-	if (atomic_load(&leaving->asked) == SHUNT_ASKED)
-		leaving->offset = SHUNT_NEVER;
-	else
-		atomic_store(&leaving->asked, SHUNT_REPEATED);
-}
-
-static bool is_all_read(struct shunt_stream *stream)
-{
-	struct shunt_seat_out *out = &stream->seat->out;
-
-	if (unread_from(out) < atomic_load(&out->posted))
-		shunt_credit_look(stream->engine, stream);
-	return unread_from(out) >= atomic_load(&out->staged);
-}
-
-bool shunt_overflow_repeat(struct shunt_stream *stream, int fd, bool exits)
-{
-	struct shunt_seat_out *out = &stream->seat->out;
-	struct shunt_lane *lane = stream->seat->lane;
-	bool back;
-
-	shunt_assert_held(&stream->tx.lock);
-	if (!can_hand_back(stream) || is_all_read(stream))
-		return false;
-	shunt_lock_take(&lane->lock);
-	back = hand_back(stream, true);
-	shunt_lock_leave(&lane->lock);
-	shunt_lane_kick(lane);
-	if (back && has_left(stream, fd,
-			     !exits && atomic_load(&out->handback_at) == atomic_load(&out->staged)))
-		note_repeated(stream);
-	return back;
-}
-
-/* --- all streams --- */
+/* --- readers that do not read --- */
 
 struct look {
 	uint64_t now;
 	bool again;	/* there are others, whose time is not over */
 };
-
-static bool is_on_link(struct shunt_stream *stream, void *unused)
-{
-	(void)unused;
-	return atomic_load(&stream->state) == SHUNT_LINKED &&
-	       shunt_heading_on_link(&stream->seat->out.heading) && !shunt_fork_slots_held(stream);
-}
-
-/* exit() closes every connection. Where that resets, nothing is repeated. */
-static void leave(struct shunt_stream *stream)
-{
-	shunt_assert_held(&stream->tx.lock);
-	if (shunt_streams_resets(stream->engine, stream, stream->fd) ||
-	    !shunt_overflow_repeat(stream, stream->fd, true))
-		shunt_overflow_to_tcp(stream, stream->fd);
-}
-
-void shunt_overflow_leave(struct shunt_engine *engine, uint64_t until)
-{
-	struct shunt_sweep sweep = { .wants = is_on_link };
-	struct shunt_stream *stream;
-
-	while ((stream = shunt_streams_next(engine, &sweep)) != NULL) {
-		if (!shunt_streams_take_last(stream, until))
-			continue;
-		leave(stream);
-		shunt_lock_leave(&stream->tx.lock);
-	}
-}
 
 /* Those whose reader has given no credit for too long. */
 static bool is_stuck(struct shunt_stream *stream, void *arg)

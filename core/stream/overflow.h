@@ -10,7 +10,7 @@
  * room comes, by any thread that polls, at last the service thread. Memory goes back when the stage is empty
  * (reclaim.c).
  *
- * A direction that leaves the link, or ends, takes such bytes to TCP. Behind a HANDBACK the kernel has them, also
+ * A direction that leaves the link, or ends, takes such bytes to TCP (hand_back.h). The kernel has them then, also
  * when the process has ended.
  *
  * - A device that fetches from the stage, or a lane that retains, must be through with a stage before that is
@@ -80,24 +80,6 @@ size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, 
 	SHUNT_REQUIRES(stream->tx.lock);
 /* The program has set SO_SNDBUF or TCP_NOTSENT_LOWAT. */
 void shunt_overflow_changed(struct shunt_stream *stream);
-/*
- * Hands the direction back to TCP at the first byte that has no room, if there is one; `fd` is the
- * kernel's socket. False: nothing was done.
- */
-bool shunt_overflow_to_tcp(struct shunt_stream *stream, int fd) SHUNT_REQUIRES(stream->tx.lock);
-/*
- * There is such a byte, and the direction can be handed back when the peer is known to have heard
- * of its UPGRADE. tx.lock held.
- */
-bool shunt_overflow_must_be_heard(struct shunt_stream *stream);
-/*
- * The direction is about to end: TCP takes the bytes without room, and those that the reader has not read, too
- * (repeat.h). `exits`: nobody can be asked for the rest of what is repeated, so it waits for room. False: nothing was done.
- */
-bool shunt_overflow_repeat(struct shunt_stream *stream, int fd, bool exits)
-	SHUNT_REQUIRES(stream->tx.lock);
-/* The process ends: shunt_overflow_repeat() of all streams. Calls of other threads are awaited until `until`, a point in time. */
-void shunt_overflow_leave(struct shunt_engine *engine, uint64_t until);
 /* Finds readers that do not read. */
 void shunt_overflow_run(struct shunt_task *task);
 /* Bytes that the kernel lets a send buffer grow to: tcp_wmem's third word. Reads a file, before the service thread starts. */

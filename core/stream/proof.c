@@ -18,7 +18,7 @@
 #include "core/link/link.h"
 #include "core/service.h"
 #include "core/stream/deferred_fin.h"
-#include "core/stream/tcp_backlog.h"
+#include "core/stream/backlog.h"
 
 bool shunt_proof_chance(struct shunt_stream *stream, uint8_t chance[SHUNT_CHANCE_BYTES])
 {
@@ -279,7 +279,7 @@ void shunt_proof_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&stream->rx.lock);
 	if (atomic_load(&stream->seat->in.proof.state) == SHUNT_EXPECTED)
 		shunt_proof_read(engine, stream);
-	shunt_tcp_backlog_proven(stream);
+	shunt_backlog_proven(stream);
 	shunt_lock_leave(&stream->rx.lock);
 	tell_readers(stream);
 }
@@ -384,8 +384,8 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 		tx->backlog.done = 0;
 		tx->backlog.size = sizeof(out->nonce);
 		tx->nonce_at = tx->bytes.tcp;
-		if (shunt_tcp_backlog_write(engine, stream->fd, stream) == -EAGAIN)
-			shunt_tcp_backlog_await(engine, stream);
+		if (shunt_backlog_write(engine, stream->fd, stream) == -EAGAIN)
+			shunt_backlog_await(engine, stream);
 		turn(stream, SHUNT_WRITTEN);
 	}
 	shunt_lock_leave(&stream->tx.lock);
@@ -433,7 +433,7 @@ void shunt_proof_refused(struct shunt_stream *stream)
 	    atomic_load(&stream->seat->out.show) == SHUNT_PLACED)
 		turn(stream, SHUNT_WITHDRAWN);
 	shunt_lock_leave(&stream->tx.lock);
-	shunt_tcp_backlog_proven(stream);
+	shunt_backlog_proven(stream);
 	shunt_lock_leave(&stream->rx.lock);
 	tell_readers(stream);
 }

@@ -16,17 +16,16 @@
 #include "core/leave.h"
 #include "core/poll/cancel.h"
 #include "core/service.h"
-#include "core/stream/again.h"
+#include "core/stream/hand_back.h"
 #include "core/stream/decision.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/eof.h"
-#include "core/stream/overflow.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
 #include "core/stream/ready.h"
 #include "core/stream/slow_stream.h"
 #include "core/stream/takeover.h"
-#include "core/stream/tcp_backlog.h"
+#include "core/stream/backlog.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
 
@@ -73,7 +72,7 @@ static void stop_sending(struct shunt_engine *engine, struct shunt_stream *strea
 	if (!shunt_heading_on_link(&out->heading))
 		return;
 	shunt_left_note(engine, stream, SHUNT_LEFT_RETIRED);
-	if (!shunt_overflow_must_be_heard(stream))
+	if (!shunt_hand_back_must_be_heard(stream))
 		shunt_track_announce(engine, stream, SHUNT_TCP);
 }
 
@@ -534,7 +533,7 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 		return -ENODATA;	/* TCP has gone on behind unread bytes of the link */
 	if (back) {
 		shunt_lock_take(&stream->seat->lane->lock);
-		result = shunt_again_take_back(engine, stream, offset, answer);
+		result = shunt_hand_back_asked(engine, stream, offset, answer);
 		shunt_lock_leave(&stream->seat->lane->lock);
 		shunt_lane_kick(stream->seat->lane);
 	} else {
@@ -545,8 +544,8 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 	if (!result && shunt_seat_fin_is_due(out))
 		shunt_deferred_fin_resume(stream);
 	else if (tx->backlog.bytes && stream->fd >= 0 &&
-		 shunt_tcp_backlog_write(engine, stream->fd, stream) == -EAGAIN)
-		shunt_tcp_backlog_await(engine, stream);
+		 shunt_backlog_write(engine, stream->fd, stream) == -EAGAIN)
+		shunt_backlog_await(engine, stream);
 	return result;
 }
 
@@ -592,7 +591,7 @@ static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (result == -EPROTO)
-		shunt_link_distrust(stream->seat->link, shunt_again_wrong);
+		shunt_link_distrust(stream->seat->link, shunt_hand_back_wrong);
 	else if (result && !is_unanswered(result))
 		shunt_link_send(stream->seat->link, &message, NULL, 0);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);

@@ -8,9 +8,9 @@
 #include "core/stream/deferred_fin.h"
 #include "core/stream/loss.h"
 #include "core/stream/offer.h"
-#include "core/stream/overflow.h"
+#include "core/stream/hand_back.h"
 #include "core/stream/proof.h"
-#include "core/stream/tcp_backlog.h"
+#include "core/stream/backlog.h"
 
 void shunt_tx_say_end(struct shunt_stream *stream)
 {
@@ -42,8 +42,8 @@ void shunt_tx_finish(struct shunt_stream *stream)
 static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool closing)
 {
 	shunt_assert_held(&stream->tx.lock);
-	if (!shunt_overflow_repeat(stream, fd, false))
-		shunt_overflow_to_tcp(stream, fd);
+	if (!shunt_hand_back_unread(stream, fd, false))
+		shunt_hand_back_overflow(stream, fd);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_loss_tell(stream);	/* before the kernel's end: it must not hide that something is missing */
 	if (shunt_deferred_fin_keep(stream, fd, closing))
@@ -51,7 +51,7 @@ static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *s
 	if (!stream->tx.backlog.bytes)
 		return false;
 	stream->tx.backlog.fin = true;
-	shunt_tcp_backlog_await(engine, stream);
+	shunt_backlog_await(engine, stream);
 	return true;
 }
 

@@ -103,15 +103,16 @@ struct shunt_bytes {	/* by track, for statistics */
 	uint64_t late_tcp;
 };
 
-/* Bytes that TCP is to get before anything else, and the service thread's wait for room there: tcp_backlog.h. tx.lock. */
+enum { SHUNT_LINGERS_ITSELF = -1 };
+
+/* Bytes that TCP is to get before anything else, and the service thread's wait for room there: backlog.h. tx.lock. */
 struct shunt_backlog {
 	uint8_t *_Atomic bytes;	/* NULL: none */
 	size_t size, done;	/* all of them, and those that the kernel has taken */
 	uint64_t written;	/* bytes that TCP has carried so, and that bytes.tcp does not count */
 	bool fin;		/* the direction has ended behind them */
 	int fd;			/* the service thread waits for room on this copy; -1: it does not */
-	bool lingers;		/* the kernel's SO_LINGER is Shunt's, and the program's is this */
-	struct linger linger;
+	struct linger linger;	/* the program's SO_LINGER while the kernel's is Shunt's; l_onoff: SHUNT_LINGERS_ITSELF if it is not */
 };
 
 /* Taking the peer's nonce out of TCP: proof.h. rx.lock. */

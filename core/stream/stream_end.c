@@ -11,7 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
-#include "core/stream/tcp_backlog.h"
+#include "core/stream/backlog.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
 #include "core/service.h"
@@ -69,7 +69,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	atomic_store(&stream->state, SHUNT_CLOSED);
 	shunt_fork_slots_leave(stream);
 	if (stream->tx.backlog.bytes)
-		shunt_tcp_backlog_await(engine, stream);
+		shunt_backlog_await(engine, stream);
 	shunt_request_refuse(engine, stream, false);
 	shunt_seat_unquicken(&stream->seat->out);
 	shunt_lock_take(&engine->streams_lock);

@@ -13,7 +13,7 @@
 #include "core/fork/fork_slots.h"
 #include "core/stream/low_water.h"
 #include "core/stream/overflow.h"
-#include "core/stream/tcp_backlog.h"
+#include "core/stream/backlog.h"
 #include "core/stream/tx.h"
 #include "core/stream/user_timeout.h"
 
@@ -54,7 +54,7 @@ static void forget_options(struct shunt_engine *engine, int fd, struct shunt_str
 		shunt_stream_corked(stream, on);
 	shunt_user_timeout_changed(stream);
 	shunt_overflow_changed(stream);
-	shunt_tcp_backlog_linger_changed(stream);
+	shunt_backlog_linger_changed(stream);
 }
 
 void shunt_stream_look_at_mode(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
@@ -217,7 +217,7 @@ static void timeout_changed(_Atomic uint64_t *cache, const void *value)
 static void socket_option_changed(struct shunt_stream *stream, int name, const void *value)
 {
 	if (name == SO_LINGER)
-		shunt_tcp_backlog_linger_changed(stream);
+		shunt_backlog_linger_changed(stream);
 	if (is_stamps(name))
 		atomic_fetch_or(&stream->options.asks, SHUNT_ASKS_UNKNOWN);
 	if (name == SO_RCVTIMEO_OLD || name == SO_RCVTIMEO_NEW)

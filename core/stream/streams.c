@@ -11,9 +11,8 @@
 #include "core/lane/send_buffer.h"
 #include "core/link/seats.h"
 #include "core/peer/attach.h"
-#include "core/stream/again.h"
+#include "core/stream/backlog.h"
 #include "core/stream/decision.h"
-#include "core/stream/overflow.h"
 #include "core/stream/traced.h"
 #include "core/stream/user_timeout.h"
 
@@ -101,7 +100,8 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&tx->corked, false);
 	tx->backlog.written = 0;
 	tx->backlog.fd = -1;
-	tx->backlog.lingers = tx->backlog.fin = false;
+	tx->backlog.linger.l_onoff = SHUNT_LINGERS_ITSELF;
+	tx->backlog.fin = false;
 	tx->offset = 0;
 	tx->bytes = (struct shunt_bytes) { 0 };
 	memset(tx->sizes, 0, sizeof(tx->sizes));
@@ -174,8 +174,8 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	if (!is_in_use(stream) || stream->holds || stream->seat->link || stream->fd >= 0)
 		return;
 	atomic_store(&stream->state, SHUNT_UNUSED);
+	shunt_backlog_free(stream);	/* its bytes may lie in the seat */
 	give_up_seat(stream);
-	shunt_again_free(stream);
 	free(atomic_exchange(&stream->pacing, NULL));
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;

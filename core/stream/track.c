@@ -9,6 +9,7 @@
 #include "core/lane/send_buffer.h"
 #include "core/loop/request.h"
 #include "core/service.h"
+#include "core/stream/hand_back.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
@@ -45,7 +46,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 	struct shunt_seat_out *out = &stream->seat->out;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (track == SHUNT_TCP && shunt_overflow_to_tcp(stream, stream->fd))
+	if (track == SHUNT_TCP && shunt_hand_back_overflow(stream, stream->fd))
 		return;
 	shunt_heading_turn(&out->heading,
 			   track == SHUNT_LINK ? SHUNT_HEADING_UPGRADES : SHUNT_HEADING_HANDS_BACK);
@@ -83,7 +84,7 @@ static void turn(struct shunt_engine *engine, struct shunt_stream *stream, enum 
 {
 	shunt_assert_held(&stream->tx.lock);
 	if (wanted == SHUNT_TCP && shunt_overflow_is_pending(&stream->seat->out))
-		shunt_overflow_to_tcp(stream, stream->fd);
+		shunt_hand_back_overflow(stream, stream->fd);
 	else
 		shunt_track_announce(engine, stream, wanted);
 }

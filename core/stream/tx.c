@@ -20,7 +20,7 @@
 #include "core/stream/reset_unread.h"
 #include "core/stream/rx.h"
 #include "core/stream/slow_stream.h"
-#include "core/stream/tcp_backlog.h"
+#include "core/stream/backlog.h"
 #include "core/stream/stream_option.h"
 #include "core/stream/traced.h"
 #include "core/stream/track.h"
@@ -219,7 +219,7 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 		shunt_proof_withdraw(stream);	/* what is sent now stands at its place */
 	}
 	if (__builtin_expect(tx->backlog.bytes != NULL, 0)) {
-		unsent = shunt_tcp_backlog_write(engine, fd, stream);
+		unsent = shunt_backlog_write(engine, fd, stream);
 		if (unsent)
 			return unsent;
 	}

@@ -11,7 +11,7 @@
 #include "core/device/soft/soft.h"
 #include "core/lane/send_buffer.h"
 #include "core/service.h"
-#include "core/stream/overflow.h"
+#include "core/stream/hand_back.h"
 #include "core/stream/ready.h"
 #include "core/stream/retire.h"
 
@@ -141,7 +141,7 @@ void an_end_that_is_not_posted_was_not_announced(void **state)
 	ops = &bed.lane[0]->link->device->context->ops;
 	post_send = ops->post_send;
 	ops->post_send = post_no_handback;
-	shunt_overflow_leave(engines[0], SHUNT_NEVER);
+	shunt_hand_back_all(engines[0], SHUNT_NEVER);
 	ops->post_send = post_send;
 	assert_true(stream_sends_on_link(sender));
 	assert_int_equal(stream_switches_unpassed(sender), 1);
@@ -224,7 +224,7 @@ void a_repeat_at_exit_lets_its_rest_wait(void **state)
 
 	(void)state;
 	make_unread_pair(&config);
-	shunt_overflow_leave(engines[0], SHUNT_NEVER);
+	shunt_hand_back_all(engines[0], SHUNT_NEVER);
 	assert_false(stream_sends_on_link(sender));
 	assert_true(stream_owes_tcp(sender));
 	read_all_and_leave();
@@ -248,11 +248,11 @@ void an_exit_awaits_the_call_of_another(void **state)
 	put(0, 0, 1000, 0);
 	turn();
 	role_take_as_another(stream_sender_lock(sender));
-	shunt_overflow_leave(engines[0], shunt_now(engines[0]));
+	shunt_hand_back_all(engines[0], shunt_now(engines[0]));
 	assert_true(stream_sends_on_link(sender));
 	looks = 0;
 	pair_looked = let_go_at_the_third_look;
-	shunt_overflow_leave(engines[0], SHUNT_NEVER);
+	shunt_hand_back_all(engines[0], SHUNT_NEVER);
 	pair_looked = NULL;
 	assert_false(stream_sends_on_link(sender));
 	read_all_and_leave();

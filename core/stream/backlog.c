@@ -1,46 +1,88 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/stream/tcp_backlog.h"
+#include "core/stream/backlog.h"
 #include "core/service.h"
 #include "core/fd/own_fds.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include "core/engine.h"
-#include "core/stream/again.h"
 #include "core/stream/decision.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/eof.h"
 #include "core/stream/wait.h"
 
+/* --- the bytes --- */
+
+void shunt_backlog_free(struct shunt_stream *stream)
+{
+	if (stream->tx.backlog.bytes != stream->seat->out.nonce)	/* between hosts, before there is a link to be sent again from */
+		free(stream->tx.backlog.bytes);
+	stream->tx.backlog.bytes = NULL;
+}
+
+uint8_t *shunt_backlog_add(struct shunt_stream *stream, size_t bytes)
+{
+	struct shunt_backlog *backlog = &stream->tx.backlog;
+	size_t before = backlog->bytes ? backlog->size : 0;
+	uint8_t *grown = realloc(backlog->bytes, before + bytes);
+
+	shunt_assert_held(&stream->tx.lock);
+	if (!grown)
+		return NULL;
+	if (!before)
+		backlog->done = 0;
+	backlog->size = before + bytes;
+	backlog->bytes = grown;
+	return grown + before;
+}
+
+void shunt_backlog_drop(struct shunt_stream *stream, size_t bytes)
+{
+	struct shunt_backlog *backlog = &stream->tx.backlog;
+
+	if (!bytes)
+		return;
+	backlog->size -= bytes;
+	if (backlog->size == backlog->done)
+		shunt_backlog_free(stream);
+}
+
+/* --- SO_LINGER --- */
+
 static void take_linger(struct shunt_engine *engine, struct shunt_stream *stream)
 {
+	struct shunt_backlog *backlog = &stream->tx.backlog;
 	struct linger none = { .l_onoff = 1 };
-	socklen_t length = sizeof(stream->tx.backlog.linger);
+	socklen_t length = sizeof(backlog->linger);
 
-	stream->tx.backlog.lingers = !engine->sys->getsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER, &stream->tx.backlog.linger, &length);
-	if (stream->tx.backlog.lingers)
-		engine->sys->setsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER, &none,
-					sizeof(none));
+	if (engine->sys->getsockopt(backlog->fd, SOL_SOCKET, SO_LINGER, &backlog->linger, &length))
+		backlog->linger.l_onoff = SHUNT_LINGERS_ITSELF;
+	else
+		engine->sys->setsockopt(backlog->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none));
 }
 
-void shunt_tcp_backlog_paid(struct shunt_engine *engine, struct shunt_stream *stream)
+bool shunt_backlog_linger(const struct shunt_stream *stream, struct linger *linger)
 {
-	shunt_assert_held(&stream->tx.lock);
-	if (!stream->tx.backlog.lingers)
-		return;
-	engine->sys->setsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER,
-				&stream->tx.backlog.linger, sizeof(stream->tx.backlog.linger));
-	stream->tx.backlog.lingers = false;
-}
+	bool ours = stream->tx.backlog.linger.l_onoff != SHUNT_LINGERS_ITSELF;
 
-bool shunt_tcp_backlog_linger(const struct shunt_stream *stream, struct linger *linger)
-{
-	if (stream->tx.backlog.lingers)
+	if (ours)
 		*linger = stream->tx.backlog.linger;
-	return stream->tx.backlog.lingers;
+	return ours;
+}
+
+static void give_linger(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct linger linger;
+
+	shunt_assert_held(&stream->tx.lock);
+	if (!shunt_backlog_linger(stream, &linger))
+		return;
+	engine->sys->setsockopt(stream->tx.backlog.fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+	stream->tx.backlog.linger.l_onoff = SHUNT_LINGERS_ITSELF;
 }
 
 bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger)
@@ -48,18 +90,20 @@ bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger)
 	bool ours;
 
 	shunt_lock_take(&stream->tx.lock);
-	ours = shunt_tcp_backlog_linger(stream, linger);
+	ours = shunt_backlog_linger(stream, linger);
 	shunt_lock_leave(&stream->tx.lock);
 	return ours;
 }
 
-void shunt_tcp_backlog_linger_changed(struct shunt_stream *stream)
+void shunt_backlog_linger_changed(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
-	if (stream->tx.backlog.lingers)
+	if (stream->tx.backlog.linger.l_onoff != SHUNT_LINGERS_ITSELF)
 		take_linger(stream->engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
 }
+
+/* --- writing them --- */
 
 /* Also what comes, when the program has closed it and no nonce is to come: refuse(). */
 static uint32_t events_for(struct shunt_stream *stream)
@@ -90,7 +134,7 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 		listen_for(stream, EPOLLOUT);
 }
 
-void shunt_tcp_backlog_proven(struct shunt_stream *stream)
+void shunt_backlog_proven(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
 	if (stream->tx.backlog.fd >= 0)
@@ -110,13 +154,11 @@ static void push(struct shunt_engine *engine, int fd)
 		engine->sys->setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &nodelay, sizeof(nodelay));
 }
 
-int shunt_tcp_backlog_write(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+int shunt_backlog_write(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (tx->backlog.bytes && tx->backlog.done == tx->backlog.size)	/* nothing was added after all */
-		shunt_again_free(stream);
 	while (tx->backlog.bytes) {
 		struct iovec iov = { tx->backlog.bytes + tx->backlog.done,
 				     tx->backlog.size - tx->backlog.done };
@@ -130,16 +172,31 @@ int shunt_tcp_backlog_write(struct shunt_engine *engine, int fd, struct shunt_st
 		if (sent < 0)
 			shunt_stream_was_reset(stream, errno);
 		if (sent < 0 || tx->backlog.done == tx->backlog.size) {	/* nobody is there to get it */
-			shunt_again_free(stream);
+			shunt_backlog_free(stream);
 			push(engine, fd);
 			shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
 		}
 	}
-	shunt_tcp_backlog_paid(engine, stream);
+	give_linger(engine, stream);
 	return 0;
 }
 
-void shunt_tcp_backlog_moves(struct shunt_stream *stream, uint32_t events)
+void shunt_backlog_over(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = stream->engine;
+
+	shunt_assert_held(&stream->tx.lock);
+	shunt_loop_remove(&engine->loop, stream->tx.backlog.fd);
+	give_linger(engine, stream);
+	shunt_own_fds_close(engine, stream->tx.backlog.fd);
+	stream->tx.backlog.fd = -1;
+	stream->tx.backlog.fin = false;
+	shunt_backlog_free(stream);
+	shunt_deferred_fin_written(stream);
+	atomic_fetch_sub(&engine->service->resends, 1);
+}
+
+void shunt_backlog_moves(struct shunt_stream *stream, uint32_t events)
 {
 	struct shunt_engine *engine = stream->engine;
 
@@ -151,31 +208,26 @@ void shunt_tcp_backlog_moves(struct shunt_stream *stream, uint32_t events)
 	}
 	if (events & EPOLLIN)
 		refuse(engine, stream);
-	if (shunt_tcp_backlog_write(engine, stream->tx.backlog.fd, stream) == -EAGAIN) {
+	if (shunt_backlog_write(engine, stream->tx.backlog.fd, stream) == -EAGAIN) {
 		shunt_lock_leave(&stream->tx.lock);
 		return;
 	}
-	shunt_loop_remove(&engine->loop, stream->tx.backlog.fd);
 	if (stream->tx.backlog.fin)
 		engine->sys->shutdown(stream->tx.backlog.fd, SHUT_WR);
-	stream->tx.backlog.fin = false;
-	shunt_own_fds_close(engine, stream->tx.backlog.fd);
-	stream->tx.backlog.fd = -1;
-	shunt_deferred_fin_written(stream);
+	shunt_backlog_over(stream);
 	shunt_lock_leave(&stream->tx.lock);
-	atomic_fetch_sub(&engine->service->resends, 1);
 	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_ANSWERED);
 	shunt_streams_unhold(stream);
 }
 
-void shunt_tcp_backlog_await_on(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+void shunt_backlog_await_on(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	struct shunt_service *service = engine->service;
 
 	shunt_assert_held(&stream->tx.lock);
 	if (stream->tx.backlog.fd >= 0) {
 		listen_for(stream, events_for(stream));
-		if (!stream->tx.backlog.lingers)	/* it was paid, and owes again */
+		if (stream->tx.backlog.linger.l_onoff == SHUNT_LINGERS_ITSELF)	/* it was paid, and owes again */
 			take_linger(engine, stream);
 		return;
 	}
@@ -186,7 +238,7 @@ void shunt_tcp_backlog_await_on(struct shunt_engine *engine, struct shunt_stream
 				   "it is reset: out of descriptors or memory");
 		shunt_streams_reset_tcp(engine, fd >= 0 ? fd : shunt_deferred_fin_fd(stream));
 		shunt_own_fds_close(engine, fd);
-		shunt_again_free(stream);	/* nobody will get it */
+		shunt_backlog_free(stream);	/* nobody will get it */
 		shunt_deferred_fin_written(stream);
 		return;
 	}
@@ -196,7 +248,7 @@ void shunt_tcp_backlog_await_on(struct shunt_engine *engine, struct shunt_stream
 	shunt_streams_hold(stream);
 }
 
-void shunt_tcp_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	shunt_tcp_backlog_await_on(engine, stream, -1);
+	shunt_backlog_await_on(engine, stream, -1);
 }
