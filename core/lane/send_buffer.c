@@ -176,6 +176,11 @@ static uint64_t arrived(const struct shunt_seat *seat)
 	return marked > reusable ? marked : reusable;
 }
 
+void shunt_send_buffer_lacks(struct shunt_seat *seat, uint64_t offset)
+{
+	raise_reusable(&seat->out.stage, offset);
+}
+
 void shunt_send_buffer_keep(struct shunt_seat *seat, uint64_t number, uint64_t end)
 {
 	struct shunt_seat_out *out = &seat->out;

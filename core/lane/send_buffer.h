@@ -47,6 +47,8 @@ uint32_t shunt_send_buffer_piece(struct shunt_send_buffer *stage, uint64_t offse
 void shunt_send_buffer_keep(struct shunt_seat *seat, uint64_t number, uint64_t end);
 /* Stream offset up to which bytes may be overwritten. It never falls. tx.lock held. */
 uint64_t shunt_send_buffer_arrived(struct shunt_seat *seat);
+/* Bytes up to `offset` are not in it any more, or never were: they went past it, and have arrived. */
+void shunt_send_buffer_lacks(struct shunt_seat *seat, uint64_t offset);
 /* Bytes up to `offset` have been posted. */
 void shunt_send_buffer_posted(struct shunt_send_buffer *stage, uint64_t offset);
 /* Copies the stream's bytes [from, to), which were posted or staged. False: they may have been overwritten. */

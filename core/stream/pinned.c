@@ -7,6 +7,7 @@
 #include "core/engine.h"
 #include "core/fd/thread.h"
 #include "core/lane/roster.h"
+#include "core/lane/send_buffer.h"
 #include "core/poll/cancel.h"
 #include "core/stream/slow_stream.h"
 
@@ -90,6 +91,8 @@ static void let_go(struct shunt_stream *stream)
 	struct shunt_zero_copy *pin = stream->seat->out.pin;
 
 	stream->seat->lane->link->device->verbs->deregister_mr(pin->mr);
+	if (stream->seat->lane->retains)	/* its last WR is known to be complete, and so are those before */
+		shunt_send_buffer_lacks(stream->seat, pin->to);
 	atomic_store(&stream->seat->out.pin, NULL);
 	let_seat_go(stream);
 }

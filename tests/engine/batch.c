@@ -544,6 +544,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(an_unanswered_read_ends_the_queue_pair),
 		cmocka_unit_test(an_unanswered_read_loses_what_is_not_retained),
 		cmocka_unit_test(a_pinned_buffer_is_kept_for_the_peer),
+		cmocka_unit_test(what_was_pinned_is_not_in_the_stage),
 		cmocka_unit_test(nothing_goes_before_the_proof),
 		cmocka_unit_test(a_sender_waits_for_the_question_only),
 		cmocka_unit_test(a_child_waits_for_the_nonce),

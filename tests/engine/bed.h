@@ -132,6 +132,7 @@ void pinned_from_the_threshold_on(void **state);
 void seat_stays_while_pinned(void **state);
 void nothing_but_large_blocking_sends_is_pinned(void **state);
 void a_pinned_buffer_is_kept_for_the_peer(void **state);
+void what_was_pinned_is_not_in_the_stage(void **state);
 void without_memory_tcp_carries_on(void **state);
 void an_unanswered_read_ends_the_queue_pair(void **state);
 void an_unanswered_read_loses_what_is_not_retained(void **state);

@@ -262,6 +262,34 @@ void a_pinned_buffer_is_kept_for_the_peer(void **state)
 	turn();
 }
 
+/* What was sent from it is in the peer's ring alone, and the stage has bytes of long before at its place. */
+void what_was_pinned_is_not_in_the_stage(void **state)
+{
+	struct shunt_config config = fetching();
+	static uint8_t got[8192];
+
+	(void)state;
+	config.retain = 1;
+	make_bed(&config, 1);
+	assert_int_equal(put(0, 0, 3000, 0), 3000);
+	all_arrived();
+	for (size_t i = 0; i < sizeof(got); i++)
+		pinned[i] = i * 7 + (i >> 8);
+	assert_int_equal(send_some(&bed.pair[0].side[0], pinned, sizeof(got), 0), sizeof(got));
+	assert_int_equal(pins(), 1);
+	shunt_retire_begin(engines[1], stream_of(&bed.pair[0].side[1]), SHUNT_REASON_SPLICE);
+	for (size_t have = 0; have < sizeof(got);) {
+		ssize_t part = receive_some(&bed.pair[0].side[1], got + have, sizeof(got) - have, MSG_DONTWAIT);
+
+		turn();
+		assert_true(part > 0 || part == -EAGAIN);
+		have += part > 0 ? part : 0;
+	}
+	assert_memory_equal(got, pinned, sizeof(got));
+	assert_int_equal(stream_asked(stream_of(&bed.pair[0].side[0])), SHUNT_GIVEN);
+	end_bed();
+}
+
 /* No room for a staging buffer: the stream goes on over TCP. */
 void without_memory_tcp_carries_on(void **state)
 {
