@@ -131,7 +131,7 @@ struct shunt_engine {
 	_Atomic uint64_t slow_looks, slow_lanes;	/* of the rule: see mock.h */
 	_Atomic uint64_t left[SHUNT_LEFTS];	/* how often sending directions left the link, by cause */
 	uint32_t channels;	/* how many there have been; service thread */
-	_Atomic uint64_t wide_windows;	/* bytes that windows of streams have beyond the small one (send_window.h) */
+	_Atomic uint64_t wide_windows;	/* bytes that windows of streams have beyond the small one (send_queue.h) */
 	uint64_t send_buffer;	/* bytes that the kernel's may grow to here (overflow.h) */
 	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (zero_copy.h) */
 	_Atomic uint8_t traces;	/* SHUNT_TRACES_… (core/stream/traced.h): a send looks whether it is to be followed */

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "core/base/lsan.h"
 #include "core/engine.h"
+#include "core/lane/send_queue.h"
 #include "core/stream/overflow.h"
 #include "core/stream/track.h"
 
@@ -301,14 +302,14 @@ void stream_peer_has_read(struct shunt_stream *stream, uint64_t offset)
 	atomic_store(&stream->seat->out.ring.consumed, offset);
 }
 
-void stream_pin(struct shunt_stream *stream, struct shunt_zero_copy *pin)
+void stream_pin(struct shunt_stream *stream, struct shunt_pin *pin)
 {
 	atomic_store(&stream->seat->out.pin, pin);
 }
 
 void stream_fill_stage(struct shunt_stream *stream)
 {
-	atomic_store(&stream->seat->out.stage.reusable, SHUNT_NEVER);
+	atomic_store(&atomic_load(&stream->seat->window)->reusable, SHUNT_NEVER);
 }
 
 void stream_spoil_key(struct shunt_stream *stream)

@@ -14,7 +14,7 @@
 
 struct shunt_lane;
 struct shunt_link;
-struct shunt_zero_copy;
+struct shunt_pin;
 
 /* --- the stream as a whole --- */
 
@@ -119,7 +119,7 @@ bool stream_age(struct shunt_stream *stream, uint64_t bytes);
 /* As if credit had come up to there. */
 void stream_peer_has_read(struct shunt_stream *stream, uint64_t offset);
 /* As if a send were under way from there; NULL: none. */
-void stream_pin(struct shunt_stream *stream, struct shunt_zero_copy *pin);
+void stream_pin(struct shunt_stream *stream, struct shunt_pin *pin);
 /* As if the device used what was staged before, and could not be waited for. */
 void stream_fill_stage(struct shunt_stream *stream);
 /* The key of the peer's ring is another. */

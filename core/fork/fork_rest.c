@@ -49,7 +49,7 @@ static bool has_sent_all(struct shunt_stream *stream)
 	       atomic_load(&out->staged) == atomic_load(&out->posted) && !tx->backlog.bytes &&
 	       !shunt_heading_is(&out->heading, SHUNT_HEADING_UNPOSTED | SHUNT_HEADING_HALTED |
 							SHUNT_HEADING_KERNELS) &&
-	       !shunt_seat_fin_is_due(out) && !out->pin && !atomic_load(&out->pinned_wr) &&
+	       !shunt_seat_fin_is_due(out) && !out->pin &&
 	       !atomic_load(&out->gather_since) && atomic_load(&out->show) == SHUNT_SHOWN;
 }
 

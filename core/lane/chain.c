@@ -5,7 +5,7 @@
 #include "core/engine.h"
 #include "core/lane/copying.h"
 #include "core/lane/lane_trace.h"
-#include "core/lane/send_buffer.h"
+#include "core/lane/send_queue.h"
 #include "core/lane/wr.h"
 #include "core/trace/probe.h"
 
@@ -125,11 +125,11 @@ static void posted_data(struct shunt_lane *lane, struct shunt_seat *seat, uint64
 	out->last_wr = number;
 	if (__builtin_expect(lane->trace != NULL, 0))
 		shunt_lane_trace_post(lane, seat, end, number);
-	shunt_send_buffer_posted(&out->stage, end);
+	shunt_send_queue_posted(&out->stage, end);
 	if (__builtin_expect(kept, 0))
-		shunt_send_buffer_keep(seat, number, end);
+		shunt_send_queue_keep(seat, number, end);
 	atomic_store_explicit(&out->posted, end, memory_order_release);
-	if (__builtin_expect(kept, 0) && !shunt_send_buffer_roomy(seat))
+	if (__builtin_expect(kept, 0) && !shunt_send_queue_roomy(seat))
 		shunt_lane_hold(lane, seat, SHUNT_WORK_DONE);
 	else if (__builtin_expect(atomic_load_explicit(&out->starved, memory_order_relaxed), 0))
 		lane->hooks->roomy(seat);
@@ -290,7 +290,7 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 {
 	struct shunt_lane *lane = chain->lane;
 	struct shunt_seat_out *out = &seat->out;
-	struct shunt_send_buffer *stage = &out->stage;
+	struct shunt_send_stage *stage = &out->stage;
 	uint64_t staged = atomic_load_explicit(&out->staged, memory_order_acquire);
 	uint64_t limit = shunt_seat_limit(out), end = staged < limit ? staged : limit;
 	uint64_t offset = atomic_load_explicit(&out->posted, memory_order_relaxed);
@@ -298,7 +298,7 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 
 	shunt_assert_held(&chain->lane->lock);
 	while (offset < end) {
-		uint32_t whole = shunt_send_buffer_piece(stage, offset, end),
+		uint32_t whole = shunt_send_queue_piece(stage, offset, end),
 			 piece = shunt_wr_piece(lane, out, offset, whole);
 		bool behind = part_of == SHUNT_WR_AHEAD;
 		uint64_t number;
@@ -320,7 +320,7 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 		}
 		i = next(chain, seat, SHUNT_WORK_DATA, offset + piece);
 		number = lane->sent + i + 1;
-		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_send_buffer_at(stage, offset), .length = piece,
+		chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)shunt_send_queue_at(stage, offset), .length = piece,
 						   .lkey = stage->lkey };
 		chain->kept += piece > lane->max_inline;
 		flags = shunt_wr_flags(lane, number, chain->bytes, piece, true, false);

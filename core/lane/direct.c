@@ -4,7 +4,7 @@
 #include "core/lane/copying.h"
 #include "core/lane/lane_trace.h"
 #include "core/lane/wr.h"
-#include "core/lane/zero_copy.h"
+#include "core/lane/send_queue.h"
 #include "core/trace/probe.h"
 
 /* A sender that never waits gets its completions here. */
@@ -37,7 +37,7 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_seat *se
 	struct shunt_iov rest = *from;
 	struct iovec part;
 	struct ibv_sge sge[SHUNT_LANE_SGES];
-	const struct shunt_zero_copy *pin = atomic_load_explicit(&out->pin, memory_order_relaxed);
+	const struct shunt_pin *pin = atomic_load_explicit(&out->pin, memory_order_relaxed);
 	uint32_t lkey = pin ? pin->mr->lkey : 0;
 	struct ibv_send_wr wr;
 	uint32_t length = 0;
@@ -75,7 +75,7 @@ static inline uint32_t post_piece(struct shunt_lane *lane, struct shunt_seat *se
 	}
 	out->last_wr = lane->sent;
 	if (__builtin_expect(pin != NULL, 0))
-		shunt_zero_copy_posted(seat, lane->sent, offset, wr.sg_list,
+		shunt_send_queue_pinned(seat, lane->sent, offset, wr.sg_list,
 				       flags & IBV_SEND_INLINE);
 	atomic_store_explicit(&out->posted, offset + length, memory_order_release);
 	return length;

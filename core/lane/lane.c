@@ -7,10 +7,8 @@
 #include "core/lane/direct.h"
 #include "core/lane/lane_trace.h"
 #include "core/engine.h"
-#include "core/lane/zero_copy.h"
 #include "core/lane/roster.h"
-#include "core/lane/send_buffer.h"
-#include "core/lane/send_window.h"
+#include "core/lane/send_queue.h"
 #include "core/loop/request.h"
 
 #define USUAL_WINDOW (1 << 20)
@@ -34,7 +32,7 @@ static void configure(struct shunt_lane *lane)
 	shunt_copying_configure(lane);
 }
 
-/* SHUNT_WINDOW=auto: a stream may fill the window if the lane keeps bytes until they have arrived (send_window.h). */
+/* SHUNT_WINDOW=auto: a stream may fill the window if the lane keeps bytes until they have arrived (send_queue.h). */
 static uint64_t usual_window(const struct shunt_lane *lane)
 {
 	uint64_t widest = lane->link->engine->config.stage_max;
@@ -133,7 +131,7 @@ size_t shunt_lane_accept(struct shunt_seat *seat, struct shunt_iov *from, size_t
 			 uint64_t most, bool apart)
 {
 	shunt_seat_assert_sends(seat);
-	bytes = shunt_send_buffer_take(seat, from, bytes, most, apart);
+	bytes = shunt_send_queue_take(seat, from, bytes, most, apart);
 	if (bytes)
 		__atomic_store_n(&seat->control->word[SHUNT_CONTROL_ACCEPTED], staged_of(seat),
 				 __ATOMIC_RELAXED);
@@ -149,9 +147,9 @@ static size_t accept_in_window(struct shunt_seat *seat, struct shunt_iov *from, 
 	shunt_seat_assert_sends(seat);
 	if (!bytes)
 		return 0;
-	taken = shunt_lane_accept(seat, from, bytes, shunt_send_window(seat), apart);
-	if (__builtin_expect(taken < bytes, 0) && shunt_send_window_full(seat))
-		taken += shunt_lane_accept(seat, from, bytes - taken, shunt_send_window(seat),
+	taken = shunt_lane_accept(seat, from, bytes, shunt_send_queue_limit(seat), apart);
+	if (__builtin_expect(taken < bytes, 0) && shunt_send_queue_full(seat))
+		taken += shunt_lane_accept(seat, from, bytes - taken, shunt_send_queue_limit(seat),
 					   apart);
 	return taken;
 }
@@ -189,7 +187,7 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_seat *seat, uint
 	if (__builtin_expect(atomic_load_explicit(&out->ring.offer, memory_order_relaxed) != 0, 0))
 		shunt_lane_take_offer(lane, seat);
 	if (__builtin_expect(lane->retains || (lane->fetches && bytes > lane->max_inline), 0) &&
-	    !shunt_zero_copy_has(seat, from))
+	    !shunt_send_queue_continues(seat, from))
 		return 0;
 	room = shunt_seat_room(out, offset);
 	taken = shunt_direct_send(lane, seat, from, bytes < room ? bytes : room);
@@ -235,7 +233,7 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_seat *seat, struc
 
 	shunt_seat_assert_sends(seat);
 	if (taken < bytes ||
-	    staged_of(seat) - atomic_load(&out->posted) >= SHUNT_SEND_BUFFER_BYTES) {
+	    staged_of(seat) - atomic_load(&out->posted) >= SHUNT_SEND_QUEUE_BYTES) {
 		shunt_lane_push(lane, seat);
 	} else if (!atomic_load_explicit(&out->gather_since, memory_order_relaxed)) {
 		atomic_store_explicit(&out->gather_since, shunt_now(engine), memory_order_release);

@@ -169,7 +169,7 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_seat *seat, struc
 			 size_t bytes);
 /*
  * Takes bytes that are posted later, until the stage holds `most`; should the link die before, the peer
- * learns of them. `apart`: see shunt_send_buffer_take(). Returns how many.
+ * learns of them. `apart`: see shunt_send_queue_take(). Returns how many.
  */
 size_t shunt_lane_accept(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
 			 uint64_t most, bool apart);

@@ -22,10 +22,10 @@ struct shunt_cuts;
 struct shunt_lane;
 struct shunt_link;
 struct shunt_pendings;
+struct shunt_pin;
 struct shunt_send_window;
 struct shunt_stream;
 struct shunt_thread;
-struct shunt_zero_copy;
 
 /*
  * Being handed back for good: asked, and what the peer said. RESTING: not used since a fork, so a relative may take it
@@ -105,15 +105,11 @@ struct shunt_idle {	/* service thread, and exit(): core/recovery/idle.h */
 	_Atomic uint64_t since;	/* ns; the look that found it there first; 0: nobody has looked */
 };
 
-struct shunt_send_buffer {	/* tx.lock; see send_buffer.h */
+struct shunt_send_stage {	/* tx.lock; see send_queue.h */
 	uint8_t *bytes;		/* NULL: none yet; changed under tx.lock and lane.lock */
 	_Atomic uint32_t size;	/* bytes at `bytes`, a power of two; changed with it */
 	struct shunt_cuts *_Atomic cuts;
-	uint64_t place;		/* where the device fetches from it: offset in the link's arena */
-	uint32_t lkey;
-	/* where it keeps what was posted */
-	_Atomic uint64_t kept_wr;	/* lane.lock: number of the last WR that it is kept for; 0 none */
-	_Atomic uint64_t reusable;	/* stream offset up to which they may be already */
+	uint32_t lkey;		/* of a device that fetches from it */
 };
 
 /* The peer's ring, into which this end writes. tx.lock, except P. */
@@ -204,7 +200,7 @@ struct shunt_seat_out {
 	_Atomic uint64_t posted;	/* lane.lock: stream offset behind the last byte given to the QP */
 	_Atomic uint64_t exposed;	/* the same, but set before the QP gets it: credit may come that fast */
 	uint64_t last_wr;	/* lane.lock: number of the last WR with bytes of the stream */
-	struct shunt_zero_copy *_Atomic pin;	/* the program's buffer that is registered, see zero_copy.h; NULL none */
+	struct shunt_pin *_Atomic pin;	/* the program's buffer that is registered, see send_queue.h; NULL none */
 	_Atomic uint64_t gather_since;	/* ns; what is staged waits for more that the program has announced; 0: it does not */
 	_Alignas(64) struct shunt_peer_ring ring;
 	struct shunt_hearing hearing;
@@ -214,8 +210,7 @@ struct shunt_seat_out {
 		stuck_since; /* that, or HALTED, for longer than the program may be willing to wait: user_timeout.h */
 	uint8_t nonce[SHUNT_NONCE_BYTES];	/* as it is shown; of use from `show` on */
 	struct shunt_deferred_fin fin_later;
-	struct shunt_send_buffer stage;	/* bytes accepted from the program that could not be posted at once */
-	_Atomic uint64_t pinned_wr;	/* lane.lock: number of the last WR from it; 0: all are complete */
+	struct shunt_send_stage stage;	/* bytes accepted from the program that could not be posted at once */
 	struct shunt_copying copying;
 	uint64_t flip_at;	/* torture: change tracks here */
 	_Atomic uint64_t upgrade_at;	/* stream offset of the last announced UPGRADE */
@@ -255,7 +250,7 @@ struct shunt_seat {
 	struct shunt_stream *stream;	/* that sits here, or has */
 	struct shunt_seat *next;	/* in its lane's queue; the last one names itself, so NULL: not queued. lane.queue_lock */
 	struct shunt_pendings *_Atomic pendings;	/* sends that are followed (core/trace/pending.h); NULL: none has been */
-	struct shunt_send_window *_Atomic window;	/* core/lane/send_window.h; NULL: nothing is kept, or it was not given memory */
+	struct shunt_send_window *_Atomic window;	/* core/lane/send_queue.h; NULL: nothing is kept, or it was not given memory */
 
 #ifdef SHUNT_LOCK_CHECKS
 	const struct shunt_lock *sender;	/* the sending thread holds it: the stream's tx.lock */

@@ -10,7 +10,7 @@
 #include "core/engine.h"
 #include "core/service.h"
 #include "core/fork/fork_slots.h"
-#include "core/lane/send_buffer.h"
+#include "core/lane/send_queue.h"
 #include "core/peer/claim_state.h"
 #include "core/peer/mock.h"
 #include "core/stream/destroyed.h"
@@ -76,7 +76,7 @@ static bool attach_begin(struct shunt_engine *engine, struct shunt_stream *strea
 	out->ring.bytes = peer->ring_bytes;
 	out->ring.rkey = peer->rkey;
 	out->flip_at = SHUNT_NEVER;
-	shunt_send_buffer_begin(stream->seat, stream->tx.offset);
+	shunt_send_queue_begin(stream->seat, stream->tx.offset);
 	shunt_mock_begin(stream);
 	if (!becomes_linked(engine, stream))
 		return false;

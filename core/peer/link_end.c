@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include "core/engine.h"
 #include "core/lane/lanes.h"
-#include "core/lane/zero_copy.h"
 #include "core/stream/pinned.h"
 #include "core/stream/streams.h"
 #include "core/link/share.h"
@@ -44,8 +43,7 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_loss_closed(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
-	if (!shunt_zero_copy_fetched(stream->seat))
-		shunt_pinned_tell(stream);
+	shunt_pinned_tell(stream);
 	shunt_retire_tell_relative(engine, stream);
 	state = atomic_load(&stream->state);
 	if ((state == SHUNT_CLOSED || state == SHUNT_PLAIN) && !atomic_load(&stream->seat->out.pin))

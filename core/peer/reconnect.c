@@ -48,7 +48,7 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	    atomic_load(&in->second) != SHUNT_NEVER ||
 	    atomic_load(&in->proof.state) == SHUNT_EXPECTED || atomic_load(&rx->nonce.fd) >= 0 ||
 	    tx->backlog.bytes || stream->tx.backlog.fd >= 0 || shunt_seat_fin_is_due(out) ||
-	    out->pin || atomic_load(&out->pinned_wr) || stream->handing.fd >= 0 ||
+	    out->pin || stream->handing.fd >= 0 ||
 	    shunt_claim_is_pending(stream))
 		return BUSY;
 	return READY;

@@ -2,7 +2,7 @@
 #include "core/qos/holding.h"
 #include "core/engine.h"
 #include "core/lane/lane_queue.h"
-#include "core/lane/send_buffer.h"
+#include "core/lane/send_queue.h"
 #include "core/stream/streams.h"
 #include "core/qos/qos.h"
 #include "core/qos/throttle.h"
@@ -25,7 +25,7 @@ static struct shunt_throttle *throttle_of(struct shunt_arrivals *arrivals)
  */
 static uint64_t spare_of(struct shunt_holding *holding, const struct shunt_link *link, uint64_t now)
 {
-	uint64_t spare = (uint64_t)link->seated * (SHUNT_SEND_BUFFER_BYTES / SHUNT_TOKEN_BYTES);
+	uint64_t spare = (uint64_t)link->seated * (SHUNT_SEND_QUEUE_BYTES / SHUNT_TOKEN_BYTES);
 
 	if (spare > holding->spare || !shunt_meter_is_beyond(&holding->meter, 0, now))
 		holding->spare = spare;

@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 #include "core/fd/thread.h"
 #include "core/lane/lanes.h"
-#include "core/lane/zero_copy.h"
+#include "core/lane/send_queue.h"
 #include "core/stream/pinned.h"
 #include "core/leave.h"
 #include "core/stream/streams.h"
@@ -126,8 +126,7 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	/* A pinned buffer is what is kept of it: its call goes on when the peer has said what it lacks. */
-	if (!shunt_heading_halted(&stream->seat->out.heading) &&
-	    !shunt_zero_copy_fetched(stream->seat))
+	if (!shunt_heading_halted(&stream->seat->out.heading))
 		shunt_pinned_tell(stream);
 	if (state != SHUNT_CANDIDATE)
 		shunt_link_send(link, &message, NULL, 0);
@@ -235,8 +234,7 @@ static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool
 static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_fork_rest_over(stream);
-	if (!shunt_zero_copy_fetched(stream->seat))
-		shunt_pinned_tell(stream);
+	shunt_pinned_tell(stream);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);

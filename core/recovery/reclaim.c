@@ -7,7 +7,7 @@
  * Nothing of this costs a send or a receive anything. A quiet ring is seen by its tail, which has not moved from one
  * look to the next.
  */
-#include "core/lane/send_buffer.h"
+#include "core/lane/send_queue.h"
 #include "core/stream/streams.h"
 #include "core/recovery/reclaim.h"
 #include "core/service.h"
@@ -83,11 +83,11 @@ static bool look_at_stage(struct shunt_link *link, struct shunt_stream *stream)
 	struct shunt_seat_out *out = &stream->seat->out;
 	bool again;
 
-	if (out->stage.size <= SHUNT_SEND_BUFFER_BYTES)
+	if (out->stage.size <= SHUNT_SEND_QUEUE_BYTES)
 		return false;
 	if (!shunt_lock_try(&stream->tx.lock))
 		return true;	/* somebody sends */
-	again = stream->seat->link == link && shunt_send_buffer_narrow(stream->seat);
+	again = stream->seat->link == link && shunt_send_queue_narrow(stream->seat);
 	shunt_lock_leave(&stream->tx.lock);
 	return again;
 }

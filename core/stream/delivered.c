@@ -2,8 +2,7 @@
 #include "core/stream/delivered.h"
 #include <sys/epoll.h>
 #include "core/engine.h"
-#include "core/lane/send_buffer.h"
-#include "core/lane/zero_copy.h"
+#include "core/lane/send_queue.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/overflow.h"
 #include "core/stream/pinned.h"
@@ -25,7 +24,7 @@ static void roomy(struct shunt_seat *seat)
 {
 	struct shunt_stream *stream = shunt_stream_of(seat);
 
-	if ((shunt_send_buffer_roomy(seat) || shunt_overflow_has_room(stream)) &&
+	if ((shunt_send_queue_roomy(seat) || shunt_overflow_has_room(stream)) &&
 	    shunt_seat_unstarve(&seat->out))
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);
 }
@@ -48,13 +47,10 @@ static bool done(struct shunt_seat *seat, uint32_t work)
 	struct shunt_lane *lane = seat->lane;
 	struct shunt_seat_out *out = &seat->out;
 	uint64_t retired = atomic_load(&lane->retired);
-	bool waits = false;
+	bool waits = retired < shunt_send_queue_pinned_wr(seat);
 
-	if (!shunt_zero_copy_fetched(seat)) {
-		waits = retired < atomic_load(&out->pinned_wr);
-		if (!waits)
-			shunt_pinned_tell(stream);
-	}
+	if (!waits)
+		shunt_pinned_tell(stream);
 	waits |= shunt_deferred_fin_look(stream);
 	waits |= is_retiring(stream, work);
 	if (atomic_load(&seat->release) & SHUNT_RELEASE_POSTED) {
@@ -64,7 +60,7 @@ static bool done(struct shunt_seat *seat, uint32_t work)
 		return false;
 	}
 	if (shunt_overflow_is_kept(stream) ||
-	    (!shunt_send_buffer_roomy(seat) && !shunt_overflow_has_room(stream)))
+	    (!shunt_send_queue_roomy(seat) && !shunt_overflow_has_room(stream)))
 		return true;
 	if (shunt_seat_unstarve(out))
 		shunt_group_tell(stream->engine, stream, EPOLLOUT);

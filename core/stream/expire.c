@@ -5,7 +5,6 @@
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
-#include "core/lane/zero_copy.h"
 #include "core/stream/pinned.h"
 #include "core/service.h"
 #include "core/stream/loss.h"
@@ -82,8 +81,7 @@ void shunt_expire_tell(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_group_tell(engine, stream,
 			 EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_TRACK);
-	if (!shunt_zero_copy_fetched(stream->seat))
-		shunt_pinned_tell(stream);
+	shunt_pinned_tell(stream);
 }
 
 /* Something is to be done. True: it is over. Both locks held. */

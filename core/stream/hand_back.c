@@ -6,8 +6,7 @@
 #include "core/fork/fork_slots.h"
 #include "core/lane/chain.h"
 #include "core/lane/remote_read.h"
-#include "core/lane/send_buffer.h"
-#include "core/lane/zero_copy.h"
+#include "core/lane/send_queue.h"
 #include "core/stream/backlog.h"
 #include "core/stream/credit.h"
 #include "core/stream/overflow.h"
@@ -19,26 +18,6 @@ const char shunt_hand_back_wrong[] = "bytes asked for again that cannot be missi
 
 /* --- the bytes --- */
 
-/* The stream's bytes [from, to) from our own memory. False: it has not kept all of them. */
-static bool copy_kept(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
-{
-	const struct shunt_zero_copy *pin = stream->seat->out.pin;
-
-	shunt_assert_held(&stream->tx.lock);
-	while (from < to) {
-		size_t part = shunt_zero_copy_copy(stream->seat, out, from, to);
-
-		if (!part) {
-			part = (pin && from < pin->from && pin->from < to ? pin->from : to) - from;
-			if (!shunt_send_buffer_copy(stream->seat, out, from, from + part))
-				return false;
-		}
-		out += part;
-		from += part;
-	}
-	return true;
-}
-
 /* The posted bytes [from, to): from our own memory, or as they lie in the peer's ring. */
 static bool copy_posted(struct shunt_stream *stream, uint8_t *out, uint64_t from, uint64_t to)
 {
@@ -46,7 +25,7 @@ static bool copy_posted(struct shunt_stream *stream, uint8_t *out, uint64_t from
 
 	if (from == to)
 		return true;
-	if (lane->retains && copy_kept(stream, out, from, to))
+	if (lane->retains && shunt_send_queue_copy(stream->seat, out, from, to))
 		return true;
 	return !atomic_load(&lane->failed) && shunt_remote_read_ring(stream->seat, out, from, to);
 }
@@ -64,7 +43,7 @@ static int add_from(struct shunt_stream *stream, uint64_t from) SHUNT_REQUIRES(s
 	if (!room)
 		return -ENOMEM;
 	if (copy_posted(stream, room, from, posted) &&
-	    copy_kept(stream, room + (posted - from), posted, staged))
+	    shunt_send_queue_copy(stream->seat, room + (posted - from), posted, staged))
 		return 0;
 	shunt_backlog_drop(stream, staged - from);
 	return -ENODATA;

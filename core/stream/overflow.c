@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <sys/epoll.h>
 #include <unistd.h>
-#include "core/lane/send_buffer.h"
+#include "core/lane/send_queue.h"
 #include "core/poll/cancel.h"
 #include "core/stream/user_timeout.h"
 
@@ -111,7 +111,7 @@ void shunt_overflow_note(struct shunt_stream *stream)
 bool shunt_overflow_is_kept(const struct shunt_stream *stream)
 {
 	return shunt_overflow_is_open(&stream->seat->out) &&
-	       !shunt_send_buffer_may_widen(stream->seat);
+	       !shunt_send_queue_may_widen(stream->seat);
 }
 
 /* As sk_stream_is_writeable(): a third of it is free. */
@@ -121,46 +121,29 @@ bool shunt_overflow_has_room(struct shunt_stream *stream)
 	struct shunt_seat_out *out = &seat->out;
 	uint64_t most;
 
-	if (!shunt_overflow_is_open(out) || !shunt_send_buffer_may_widen(seat))
+	if (!shunt_overflow_is_open(out) || !shunt_send_queue_may_widen(seat))
 		return false;
 	most = most_of(stream, seat);
-	if (shunt_send_buffer_used(seat) > (int64_t)(most - most / 3))
+	if (shunt_send_queue_used(seat) > (int64_t)(most - most / 3))
 		return false;
 	atomic_store(&out->overflow.promised, true);
 	return true;
-}
-
-/* Makes the stage hold `most`, or as much as there is memory for. False: not now. tx.lock held. */
-static bool widen(struct shunt_stream *stream, uint64_t most)
-{
-	struct shunt_lane *lane = stream->seat->lane;
-	int result = -EBUSY;
-
-	shunt_assert_held(&stream->tx.lock);
-	/* The lane may be held all the time by a thread that waits for its window: a program was told of this room. */
-	if (shunt_send_buffer_is_wide(stream->seat, most))
-		return true;
-	if (shunt_lock_try(&lane->lock)) {
-		result = shunt_send_buffer_widen(stream->seat, most);
-		if (result == -ENOMEM)
-			shunt_overflow_begin(&stream->seat->out);	/* tried again after a wait */
-		shunt_lane_leave(lane);
-	}
-	return !result;
 }
 
 /* Takes bytes though the ring has no room for them. tx.lock held. */
 static size_t accept_beyond(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
 			    uint64_t most)
 {
-	bool wide = widen(stream, most);
+	int result = shunt_send_queue_widen(stream->seat, most);
 
 	shunt_assert_held(&stream->tx.lock);
-	bytes = wide ? shunt_lane_accept(stream->seat, from, bytes, most, false) : 0;
+	if (result == -ENOMEM)
+		shunt_overflow_begin(&stream->seat->out);	/* tried again after a wait */
+	bytes = !result ? shunt_lane_accept(stream->seat, from, bytes, most, false) : 0;
 	stream->tx.offset += bytes;
 	/* The thread that serves the lane tells when the stage can be widened. */
 	shunt_lane_request(stream->seat->lane, stream->seat,
-			   wide ? SHUNT_WORK_DATA : SHUNT_WORK_DONE);
+			   result ? SHUNT_WORK_DONE : SHUNT_WORK_DATA);
 	return bytes;
 }
 
@@ -173,7 +156,7 @@ size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, 
 	if (atomic_load(&stream->seat->lane->failed))
 		return 0;
 	most = most_of(stream, stream->seat);
-	used = shunt_send_buffer_used(stream->seat);
+	used = shunt_send_queue_used(stream->seat);
 	if (used >= (int64_t)most)
 		return 0;
 	if (bytes <= SMALL && used > 0 && most - (uint64_t)used < bytes)

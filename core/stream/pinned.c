@@ -7,7 +7,7 @@
 #include "core/engine.h"
 #include "core/fd/thread.h"
 #include "core/lane/roster.h"
-#include "core/lane/send_buffer.h"
+#include "core/lane/send_queue.h"
 #include "core/poll/cancel.h"
 #include "core/stream/slow_stream.h"
 
@@ -35,12 +35,12 @@ static bool is_there(const struct iovec *iov)
 	return shunt_copy_plain(&byte, last, 1);
 }
 
-bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_zero_copy *pin, const struct iovec *iov)
+bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_pin *pin, const struct iovec *iov)
 {
 	struct shunt_engine *engine = stream->engine;
 	uint64_t begun;
 
-	if (!is_there(iov))
+	if (!is_there(iov) || !shunt_send_queue_has_window(stream->seat))
 		return false;
 	begun = shunt_slow_begin(engine);
 	/* No access flag: the device only reads it. Where that fails, the program is told by the copy's EFAULT. */
@@ -51,7 +51,7 @@ bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_zero_copy *pin,
 	shunt_slow_stream(stream, SHUNT_STEP_REGISTER, begun, iov->iov_len);
 	if (!pin->mr)
 		return false;
-	*pin = (struct shunt_zero_copy) { .mr = pin->mr, .at = iov->iov_base, .bytes = iov->iov_len };
+	*pin = (struct shunt_pin) { .mr = pin->mr, .at = iov->iov_base, .bytes = iov->iov_len };
 	shunt_streams_hold(stream);	/* also over a cancellation and a close */
 	atomic_store(&stream->seat->out.pin, pin);
 	atomic_fetch_add(&engine->pins, 1);
@@ -60,7 +60,9 @@ bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_zero_copy *pin,
 
 void shunt_pinned_tell(struct shunt_stream *stream)
 {
-	atomic_store(&stream->seat->out.pinned_wr, 0);
+	if (!shunt_send_queue_pinned_wr(stream->seat))
+		return;
+	atomic_store(&atomic_load(&stream->seat->window)->pinned_wr, 0);
 	shunt_group_tell(stream->engine, stream, SHUNT_READY_FETCHED);
 }
 
@@ -88,12 +90,10 @@ static void let_seat_go(struct shunt_stream *stream)
 /* tx.lock held. */
 static void let_go(struct shunt_stream *stream)
 {
-	struct shunt_zero_copy *pin = stream->seat->out.pin;
+	struct shunt_pin *pin = stream->seat->out.pin;
 
 	stream->seat->lane->link->device->verbs->deregister_mr(pin->mr);
-	if (stream->seat->lane->retains)	/* its last WR is known to be complete, and so are those before */
-		shunt_send_buffer_lacks(stream->seat, pin->to);
-	atomic_store(&stream->seat->out.pin, NULL);
+	shunt_send_queue_unpin(stream->seat);
 	let_seat_go(stream);
 }
 
@@ -102,7 +102,7 @@ static void await_fetched(struct shunt_stream *stream)
 {
 	int state = shunt_cancel_off();
 
-	while (!shunt_zero_copy_fetched(stream->seat)) {
+	while (shunt_send_queue_pinned_wr(stream->seat)) {
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
 		shunt_thread_endure();	/* what is on its way cannot be called back */
 		shunt_wait_call(stream->engine, stream, &stream->tx.lock, SHUNT_READY_FETCHED, SHUNT_NEVER, false);

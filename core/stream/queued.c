@@ -3,7 +3,7 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
-#include "core/lane/send_window.h"
+#include "core/lane/send_queue.h"
 #include "core/stream/peek.h"
 #include "core/stream/repeat.h"
 #include "core/stream/proof.h"
@@ -57,7 +57,7 @@ static void look_at_link(struct shunt_stream *stream, struct shunt_queued *queue
 		return;
 	queued->ring_fill = posted > read ? posted - read : 0;
 	queued->credit = shunt_seat_room(out, posted);
-	queued->window = shunt_send_window(stream->seat);
+	queued->window = shunt_send_queue_limit(stream->seat);
 }
 
 /*

@@ -3,7 +3,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
-#include "core/lane/send_buffer.h"
+#include "core/lane/send_queue.h"
 #include "core/stream/eof.h"
 #include "core/stream/low_water.h"
 #include "core/stream/overflow.h"
@@ -105,8 +105,8 @@ static bool has_room(struct shunt_stream *stream, const struct shunt_seat *seat)
 	if (shunt_seat_turns(out))
 		return true;
 	if (shunt_seat_room(out, atomic_load(&out->staged)) >= out->ring.bytes / 2 &&
-	    (__builtin_expect(!shunt_seat_rest(out) && !out->stage.kept_wr, 1) ||
-	     shunt_send_buffer_roomy(seat)))
+	    (__builtin_expect(!shunt_seat_rest(out) && !seat->window, 1) ||
+	     shunt_send_queue_roomy(seat)))
 		return true;
 	return shunt_overflow_has_room(stream);
 }

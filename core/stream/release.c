@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/release.h"
 #include "core/engine.h"
+#include "core/lane/send_queue.h"
 #include "core/stream/deferred_fin.h"
 
 /* A stream that has released its seat may be reaped at any moment. group.lock keeps its link. */
@@ -19,12 +20,10 @@ static uint8_t state_of_link(struct shunt_engine *engine, struct shunt_stream *s
 bool shunt_streams_owes(const struct shunt_stream *stream)
 {
 	const struct shunt_seat_out *out = &stream->seat->out;
-	uint64_t retired = atomic_load(&stream->seat->lane->retired);
 
 	return (shunt_heading_on_link(&out->heading) || shunt_heading_unpassed(&out->heading)) &&
 	       (atomic_load(&out->staged) != atomic_load(&out->posted) ||
-		atomic_load(&out->stage.kept_wr) > retired ||
-		atomic_load(&out->pinned_wr) > retired);
+		shunt_send_queue_is_needed(stream->seat));
 }
 
 void shunt_streams_let_go(struct shunt_stream *stream)

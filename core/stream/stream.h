@@ -29,7 +29,6 @@ struct shunt_thread;
 struct shunt_watch;
 struct shunt_engine;
 struct shunt_cuts;
-struct shunt_zero_copy;
 struct shunt_pacing;
 struct shunt_fork_slot;
 struct shunt_pendings;

@@ -8,7 +8,7 @@
 #include <sys/epoll.h>
 #include "core/base/lsan.h"
 #include "core/engine.h"
-#include "core/lane/send_buffer.h"
+#include "core/lane/send_queue.h"
 #include "core/link/seats.h"
 #include "core/peer/attach.h"
 #include "core/stream/backlog.h"
@@ -163,7 +163,7 @@ static void give_up_seat(struct shunt_stream *stream)
 	if (!shunt_stream_is_seated(stream))
 		return;
 	sit(stream, no_seat());
-	shunt_send_buffer_free(&seat->out.stage);
+	shunt_send_queue_free(&seat->out.stage);
 	shunt_seat_free(&stream->engine->seats, seat);
 }
 
@@ -267,7 +267,7 @@ static void leave_link(struct shunt_stream *stream)
 	if (!seat->link)
 		return;
 	answer_nobody(stream);
-	shunt_send_buffer_leave(seat);
+	shunt_send_queue_leave(seat);
 	shunt_traced_leave(stream);
 	shunt_seats_leave(seat->link, seat);
 }

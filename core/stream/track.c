@@ -6,7 +6,7 @@
 #include <sys/epoll.h>
 #include "core/base/random.h"
 #include "core/engine.h"
-#include "core/lane/send_buffer.h"
+#include "core/lane/send_queue.h"
 #include "core/loop/request.h"
 #include "core/service.h"
 #include "core/stream/hand_back.h"
@@ -57,7 +57,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		out->ring.from = tx->offset;
 		/* The peer may have answered what another thread of ours has just posted and is still to note. */
 		shunt_lock_take(&stream->seat->lane->lock);
-		shunt_send_buffer_begin(stream->seat, stream->tx.offset);
+		shunt_send_queue_begin(stream->seat, stream->tx.offset);
 		shunt_lock_leave(&stream->seat->lane->lock);
 		atomic_fetch_add_explicit(&engine->upgrades, 1, memory_order_relaxed);
 		SHUNT_PROBE3(upgrade, atomic_load(&stream->fd), tx->offset,

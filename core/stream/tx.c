@@ -10,7 +10,7 @@
 #include "core/engine.h"
 #include "core/fd/thread.h"
 #include "core/stream/handover.h"
-#include "core/lane/send_buffer.h"
+#include "core/lane/send_queue.h"
 #include "core/loop/request.h"
 #include "core/stream/eof.h"
 #include "core/stream/offer.h"
@@ -171,12 +171,12 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 		if (asked) {
 			atomic_store(&out->starved, true);
 			if (!has_room(stream, bytes - taken) ||
-			    !shunt_send_buffer_roomy(stream->seat)) {
+			    !shunt_send_queue_roomy(stream->seat)) {
 				if (open || shunt_overflow_is_open(out))
 					taken += shunt_overflow_take(stream, from, bytes - taken);
 				break;
 			}
-			if (!shunt_send_buffer_ready(stream->seat,
+			if (!shunt_send_queue_ready(stream->seat,
 						     !shunt_lane_merges(stream->seat->lane))) { /* no memory: TCP has its own */
 				atomic_store(&out->want_link, false);
 				out->quick = false;
@@ -408,7 +408,7 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 static ssize_t transmit_pinned(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			       struct shunt_iov *from, int flags)
 {
-	struct shunt_zero_copy pin;
+	struct shunt_pin pin;
 	ssize_t taken;
 
 	if (!shunt_pinned_take(stream, &pin, from->iov))

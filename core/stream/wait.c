@@ -5,7 +5,7 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/fd/thread.h"
-#include "core/lane/zero_copy.h"
+#include "core/lane/send_queue.h"
 #include "core/poll/cancel.h"
 #include "core/poll/polling.h"
 #include "core/stream/offer.h"
@@ -18,7 +18,7 @@
 static bool ready(struct shunt_stream *stream, uint32_t events)
 {
 	if (events == SHUNT_READY_FETCHED)
-		return shunt_zero_copy_fetched(stream->seat);
+		return !shunt_send_queue_pinned_wr(stream->seat);
 	if (events == SHUNT_READY_ANSWERED)
 		return shunt_ready_answered(stream);
 	if (events & ~SHUNT_READY_OURS)

@@ -9,7 +9,7 @@
 #include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include "core/lane/zero_copy.h"
+#include "core/lane/send_queue.h"
 #include "core/peer/hear.h"
 #include "core/stream/retire.h"
 #include "tests/sim/start.h"
@@ -124,7 +124,7 @@ void what_was_read_is_not_given_back(void **state)
 /* A pinned send keeps the program's own buffer, which may be larger than what a ring holds. */
 void a_pin_is_no_excuse(void **state)
 {
-	struct shunt_zero_copy pin = { 0 };
+	struct shunt_pin pin = { 0 };
 	uint8_t *pages;	/* zeros; none is ever written */
 
 	(void)state;

@@ -9,7 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "core/device/soft/soft.h"
-#include "core/lane/send_buffer.h"
+#include "core/lane/send_queue.h"
 #include "core/service.h"
 #include "core/stream/hand_back.h"
 #include "core/stream/ready.h"
@@ -473,15 +473,13 @@ void the_wait_for_a_fetch_ends(void **state)
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
 	fill();
 	assert_int_equal(stream_room(sender), 0);
-	assert_true(shunt_send_buffer_may_widen(sender->seat));
+	assert_true(shunt_send_queue_may_widen(sender->seat));
 	shunt_lock_take(stream_sender_lock(sender));
-	shunt_lock_take(&stream_lane(sender)->lock);
-	assert_int_equal(shunt_send_buffer_widen(sender->seat, 2 * SHUNT_SEND_BUFFER_BYTES), 0);
-	assert_int_equal(shunt_send_buffer_widen(sender->seat, 4 * SHUNT_SEND_BUFFER_BYTES),
+	assert_int_equal(shunt_send_queue_widen(sender->seat, 2 * SHUNT_SEND_QUEUE_BYTES), 0);
+	assert_int_equal(shunt_send_queue_widen(sender->seat, 4 * SHUNT_SEND_QUEUE_BYTES),
 			 -EBUSY);
-	shunt_lane_leave(stream_lane(sender));
 	shunt_lock_leave(stream_sender_lock(sender));
-	assert_false(shunt_send_buffer_may_widen(sender->seat));
+	assert_false(shunt_send_queue_may_widen(sender->seat));
 	lose_patience();
 	assert_true(stream_stage_is_open(sender));
 	for (int n = 0; n < 10; n++) {	/* and is not told before */
@@ -513,7 +511,7 @@ void without_memory_a_sender_waits(void **state)
 	put(0, 0, 1000, 0);	/* it has its usual one */
 	all_arrived();
 	arena = &stream_link(sender)->arena;
-	for (uint64_t size = shunt_arena_most(arena); size > SHUNT_SEND_BUFFER_BYTES; size /= 2)
+	for (uint64_t size = shunt_arena_most(arena); size > SHUNT_SEND_QUEUE_BYTES; size /= 2)
 		while (shunt_arena_take(arena, (uint32_t)size, &mr) != UINT64_MAX)
 			;
 	fill();
@@ -523,6 +521,6 @@ void without_memory_a_sender_waits(void **state)
 			assert_true(put(0, 0, 4000, 0) > 0);
 	}
 	assert_true(stream_waits_for_room(sender));
-	assert_int_equal(stream_memory(sender, STREAM_STAGE), SHUNT_SEND_BUFFER_BYTES);
+	assert_int_equal(stream_memory(sender, STREAM_STAGE), SHUNT_SEND_QUEUE_BYTES);
 	end_bed();
 }

@@ -8,8 +8,7 @@
 #include <string.h>
 #include "core/device/soft/soft.h"
 #include "core/lane/lane.h"
-#include "core/lane/send_buffer.h"
-#include "core/lane/send_window.h"
+#include "core/lane/send_queue.h"
 
 #define MS 1000000ull
 #define MEGABIT 125000ull /* bytes a second */
@@ -73,7 +72,7 @@ static void let_arrive(void)
 
 static uint32_t window(void)
 {
-	return shunt_send_window(stream_of(&bed.pair[0].side[0])->seat);
+	return shunt_send_queue_limit(stream_of(&bed.pair[0].side[0])->seat);
 }
 
 static void leave(void)
@@ -97,7 +96,7 @@ void a_window_is_as_large_as_the_path(void **state)
 
 	(void)state;
 	make(&config);
-	assert_int_equal(window(), SHUNT_SEND_BUFFER_BYTES);
+	assert_int_equal(window(), SHUNT_SEND_QUEUE_BYTES);
 	send_for(1000 * MS);
 	assert_true(send_for(500 * MS) > 500 * MEGABIT * 95 / 100);
 	assert_in_range(window(), 1 << 20, 4 << 20);
@@ -113,7 +112,7 @@ void a_short_path_keeps_the_small_window(void **state)
 	(void)state;
 	make(&config);
 	send_for(200 * MS);
-	assert_true(window() <= 4 * SHUNT_SEND_BUFFER_BYTES);
+	assert_true(window() <= 4 * SHUNT_SEND_QUEUE_BYTES);
 	let_arrive();
 	leave();
 }
@@ -128,7 +127,7 @@ void a_window_has_its_limit(void **state)
 	send_for(1000 * MS);
 	assert_int_equal(window(), 256 << 10);
 	assert_int_equal(atomic_load(&engines[0]->wide_windows),
-			 (256 << 10) - SHUNT_SEND_BUFFER_BYTES);
+			 (256 << 10) - SHUNT_SEND_QUEUE_BYTES);
 	let_arrive();
 	leave();
 
@@ -136,7 +135,7 @@ void a_window_has_its_limit(void **state)
 	/* Other streams have it all. */
 	atomic_fetch_add(&engines[0]->wide_windows, 64 * config.stage_max);
 	send_for(1000 * MS);
-	assert_int_equal(window(), SHUNT_SEND_BUFFER_BYTES);
+	assert_int_equal(window(), SHUNT_SEND_QUEUE_BYTES);
 	let_arrive();
 	atomic_fetch_sub(&engines[0]->wide_windows, 64 * config.stage_max);
 	leave();
@@ -153,15 +152,15 @@ void a_quiet_window_becomes_small(void **state)
 	stream = stream_of(&bed.pair[0].side[0]);
 	send_for(500 * MS);
 	let_arrive();
-	assert_true(stream_memory(stream, STREAM_STAGE) > SHUNT_SEND_BUFFER_BYTES);
+	assert_true(stream_memory(stream, STREAM_STAGE) > SHUNT_SEND_QUEUE_BYTES);
 	for (int seconds = 0; seconds < 10; seconds++) {
 		pair_skew += 1000 * MS;
 		turn();
 	}
-	assert_true(stream_memory(stream, STREAM_STAGE) <= SHUNT_SEND_BUFFER_BYTES);
-	assert_int_equal(window(), SHUNT_SEND_BUFFER_BYTES);
+	assert_true(stream_memory(stream, STREAM_STAGE) <= SHUNT_SEND_QUEUE_BYTES);
+	assert_int_equal(window(), SHUNT_SEND_QUEUE_BYTES);
 	send_for(500 * MS);
-	assert_true(window() > SHUNT_SEND_BUFFER_BYTES);
+	assert_true(window() > SHUNT_SEND_QUEUE_BYTES);
 	let_arrive();
 	leave();
 }
@@ -185,7 +184,7 @@ void a_queue_pair_dies_while_windows_grow(void **state)
 			pair_skew += 10 * MS;
 			drain();
 		}
-		assert_true(at < 200 || widest > SHUNT_SEND_BUFFER_BYTES);
+		assert_true(at < 200 || widest > SHUNT_SEND_QUEUE_BYTES);
 		assert_int_equal(counted(0, "failovers"), 1);
 		leave_bed();
 		freeze_clock(false);

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "core/device/soft/soft.h"
-#include "core/lane/send_buffer.h"
+#include "core/lane/send_queue.h"
 #include "core/peer/link_end.h"
 #include "core/service.h"
 #include "core/stream/pinned.h"
@@ -65,7 +65,7 @@ void staged_bytes_stay_until_fetched(void **state)
 		stall(false);
 		all_arrived();
 	}
-	assert_true(all > 50 * SHUNT_SEND_BUFFER_BYTES / 2);
+	assert_true(all > 50 * SHUNT_SEND_QUEUE_BYTES / 2);
 	assert_true(COUNTED(gathered) >= 50);
 	end_bed();
 }
@@ -82,7 +82,7 @@ void stage_holds_no_more_than_it_can(void **state)
 	for (int i = 0; i < 300; i++)
 		put(0, 0, INLINE, 0);
 	busy();
-	assert_true(put(0, 0, 60000, 0) + put(0, 0, 60000, 0) <= SHUNT_SEND_BUFFER_BYTES);
+	assert_true(put(0, 0, 60000, 0) + put(0, 0, 60000, 0) <= SHUNT_SEND_QUEUE_BYTES);
 	free_again();
 	end_bed();
 }
@@ -161,7 +161,7 @@ void seat_stays_while_pinned(void **state)
 {
 	struct shunt_config config = fetching();
 	struct shunt_stream *stream;
-	struct shunt_zero_copy pin;
+	struct shunt_pin pin;
 	char buffer[100];
 	struct iovec iov = { buffer, sizeof(buffer) };
 
@@ -238,7 +238,7 @@ void a_pinned_buffer_is_kept_for_the_peer(void **state)
 		pinned[i] = expected[i] = i * 7 + (i >> 8);
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_STALL);
 	assert_int_equal(pthread_create(&sender, NULL, send_pinned, &bed.pair[0].side[0]), 0);
-	while (shunt_zero_copy_fetched(stream->seat))
+	while (!shunt_send_queue_pinned_wr(stream->seat))
 		sched_yield();
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_KILL);
 	for (int i = 0; i < 10; i++) {	/* this end knows, and the peer has not said what it has */
@@ -246,7 +246,7 @@ void a_pinned_buffer_is_kept_for_the_peer(void **state)
 		shunt_group_poll_fully(engines[0]);
 	}
 	assert_int_equal(counted(0, "failovers"), 1);
-	assert_false(shunt_zero_copy_fetched(stream->seat));
+	assert_true(shunt_send_queue_pinned_wr(stream->seat));
 	for (size_t have = 0; have < sizeof(got);) {
 		ssize_t part = receive_some(&bed.pair[0].side[1], got + have, sizeof(got) - have, MSG_DONTWAIT);
 
@@ -262,7 +262,7 @@ void a_pinned_buffer_is_kept_for_the_peer(void **state)
 	turn();
 }
 
-/* What was sent from it is in the peer's ring alone, and the stage has bytes of long before at its place. */
+/* Bytes of a pinned send are in the peer's ring alone. The stage has older bytes at their place. */
 void what_was_pinned_is_not_in_the_stage(void **state)
 {
 	struct shunt_config config = fetching();
@@ -299,7 +299,7 @@ void without_memory_tcp_carries_on(void **state)
 
 	(void)state;
 	make_bed(&config, 1);
-	while (shunt_arena_take(&bed.lane[0]->link->arena, SHUNT_SEND_BUFFER_BYTES, &mr) != UINT64_MAX)
+	while (shunt_arena_take(&bed.lane[0]->link->arena, SHUNT_SEND_QUEUE_BYTES, &mr) != UINT64_MAX)
 		;
 	for (int i = 0; i < 100 && sent < 20000; i++) {
 		sent += put(0, 0, 20000 - sent, 0);
