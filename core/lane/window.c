@@ -108,7 +108,7 @@ void shunt_window_use(struct shunt_window *window, const struct shunt_admission 
 
 void shunt_window_set_gate(struct shunt_window *window, struct shunt_gate *gate)
 {
-	/* send_window.c looks without the lock. */
+	/* send_queue.c looks without the lock. */
 	__atomic_store_n(&window->gate, gate, __ATOMIC_RELAXED);
 	window->hand = (struct shunt_gate_hand) { 0 };
 	window->asked = window->signals || gate;

@@ -18,7 +18,7 @@ struct shunt_queued {
 	uint64_t ring_bytes;	/* of the peer's ring */
 	uint64_t ring_fill;	/* bytes in it that the peer is not known to have read */
 	uint64_t credit;	/* bytes it has room for */
-	uint64_t window;	/* bytes that may be under way to another host (core/lane/send_window.h) */
+	uint64_t window;	/* bytes that may be under way to another host (core/lane/send_queue.h) */
 	uint32_t lane;
 	uint32_t peer_pid;	/* of the link */
 };

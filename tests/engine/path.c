@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How much a stream keeps under way (core/lane/send_window.h) over paths of a given rate and delay, which the soft
+ * How much a stream keeps under way (core/lane/send_queue.h) over paths of a given rate and delay, which the soft
  * device's cost model has. Time is what the test says.
  */
 #include "tests/engine/bed.h"
