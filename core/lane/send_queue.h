@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The send queue of a direction: bytes that the program has sent and that may be needed yet. From `posted` to `staged`
- * the device does not have them. Before `posted` it may still read them, because a WR cannot carry them itself
- * (shunt_lane.fetches), or a lane keeps them in case the queue pair dies (shunt_lane.retains). Such bytes stay until
- * their WR is complete.
+ * the device does not have them. Bytes before `posted` stay until their WR is complete where it cannot carry them itself
+ * (shunt_lane.fetches). So they do where a lane keeps them in case the queue pair dies (shunt_lane.retains).
  *
  * They lie in the stage, a ring of the process' memory or of the link's registered memory (preMR, RB-09). Those of a
- * large blocking send stay in the program's own buffer, which is registered (dynMR, RB-10): the call returns when the
+ * large blocking send stay in the program's own buffer, which is registered (dynMR, RB-10). The call returns when the
  * device has read them.
  *
  * A lane that keeps bytes needs to know which have arrived, and has a window: how many may be under way. A stage of

@@ -226,7 +226,7 @@ static bool hand_back(struct shunt_stream *stream, bool ends)
 }
 
 /*
- * Writes what TCP has to carry. The rest waits for room, unless the reader has all of it in its ring (`spare`): a reader
+ * Writes what TCP has to carry. The rest waits for room, unless the reader has all of it in its ring (`spare`). A reader
  * that closes would answer what comes late with a reset. False: that rest has been dropped.
  */
 static bool has_left(struct shunt_stream *stream, int fd, bool spare)

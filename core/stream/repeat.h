@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kernel holds what a process has sent when that process is gone; a ring's bytes are its reader's alone. A reader may
- * give its socket to another program, which asks the kernel. So a direction that ends leaves a second copy: TCP carries
+ * give its socket to another program, which asks the kernel. So a direction that ends leaves a second copy. TCP carries
  * again what the reader has not read (hand_back.h), and the kernel's end of stream follows.
  *
  *	REPEAT(m)      the link carries the bytes before it, up to n; TCP goes on at m <= n, and carries all behind m
