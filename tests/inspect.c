@@ -75,11 +75,10 @@ void stream_print(FILE *file, const char *prefix, const struct shunt_stream *str
 	fprintf(file,
 		"%s  tx: track %d offset %" PRIu64 " posted %" PRIu64 " staged %" PRIu64
 		" consumed %" PRIu64 " ring %u from %" PRIu64
-		" want %d unpassed %u starved %d offer %" PRIx64 " asked %d\n",
+		" want %d unpassed %u starved %d offer %" PRIx64 "\n",
 		prefix, shunt_heading_on_link(&out->heading), tx->offset, out->posted, out->staged,
 		out->ring.consumed, out->ring.bytes, out->ring.from, out->want_link,
-		shunt_heading_unpassed(&out->heading), out->starved, out->ring.offer,
-		out->ring.grow_asked);
+		shunt_heading_unpassed(&out->heading), out->starved, out->ring.offer);
 	fprintf(file,
 		"%s  tx: flip %" PRId64 " upgrade %" PRIu64 " handback %" PRIu64
 		" shut %d dead %d end_fd %d"
@@ -225,16 +224,6 @@ uint32_t stream_memory(const struct shunt_stream *stream, enum stream_memory of)
 bool stream_has_offer(const struct shunt_stream *stream)
 {
 	return atomic_load(&stream->seat->out.ring.offer);
-}
-
-bool stream_wants_ring(const struct shunt_stream *stream)
-{
-	return atomic_load(&stream->seat->out.ring.grow_asked);
-}
-
-bool stream_ring_is_wanted(const struct shunt_stream *stream)
-{
-	return stream->seat->in.ring.asked_again;
 }
 
 uint64_t stream_room(const struct shunt_stream *stream)

@@ -92,10 +92,6 @@ enum stream_memory {
 uint32_t stream_memory(const struct shunt_stream *stream, enum stream_memory of);
 /* The peer has offered another ring, which is not used yet. */
 bool stream_has_offer(const struct shunt_stream *stream);
-/* This end has asked for a larger ring. */
-bool stream_wants_ring(const struct shunt_stream *stream);
-/* The peer has asked for a larger ring than the one that it was offered. */
-bool stream_ring_is_wanted(const struct shunt_stream *stream);
 /* Bytes that the peer's ring has room for. */
 uint64_t stream_room(const struct shunt_stream *stream);
 /* Bytes wait in the stage, and the ring has no room for them. */

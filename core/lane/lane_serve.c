@@ -21,7 +21,6 @@ void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_seat *seat)
 		out->ring.bytes = (uint32_t)shunt_ring_bytes(offer);	/* sound: inbound.c */
 		out->ring.rkey = shunt_ring_rkey(offer);
 		out->ring.from = at;
-		out->ring.grow_asked = false;
 		atomic_store(&out->overflow.most, 0);
 		atomic_compare_exchange_strong(&out->ring.offer, &used, 0);
 	}

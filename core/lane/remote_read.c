@@ -40,13 +40,26 @@ static bool await(struct shunt_lane *lane, uint64_t number)
 	return true;
 }
 
-static bool read_piece(struct shunt_lane *lane, const struct ibv_mr *mr, uint8_t *out, uint64_t addr, uint32_t rkey,
+static bool read_piece(struct shunt_lane *lane, const struct ibv_mr *mr, void *out, uint64_t addr, uint32_t rkey,
 		       uint32_t bytes)
 {
 	uint64_t number;
 
 	return shunt_wr_read(lane, &(struct ibv_sge) { (uintptr_t)out, bytes, mr->lkey }, addr, rkey, &number) &&
 	       await(lane, number);
+}
+
+/* The answer comes into this end's line, which is registered, at the word of DATA: no peer writes that one. */
+bool shunt_remote_read_word(struct shunt_seat *seat, uint32_t word, uint64_t *value)
+{
+	struct shunt_lane *lane = seat->lane;
+	uint64_t *to = &seat->control->word[SHUNT_IMM_DATA];
+	uint64_t at = lane->peer_controls + seat->peer_id * sizeof(struct shunt_control) + word * sizeof(*to);
+
+	if (!read_piece(lane, lane->link->arena.lines, to, at, lane->rkey, sizeof(*to)))
+		return false;
+	*value = __atomic_load_n(to, __ATOMIC_ACQUIRE);
+	return true;
 }
 
 /* The answer of an iWARP peer writes into the buffer as any of its WRITEs would (RFC 5040, 5.2.4). */

@@ -124,7 +124,6 @@ struct shunt_peer_ring {
 	_Atomic uint64_t consumed;	/* P: link offset up to which the peer has made room */
 	_Atomic uint64_t offer;	/* P: another ring of the peer, as RING says it; 0 none */
 	_Atomic bool turning;	/* RING_FROM is on its way: the next offer may come before this one is cleared */
-	_Atomic bool grow_asked;
 	uint64_t blocked_at;	/* `consumed` when the peer was last told that this end waits for more */
 };
 
@@ -167,10 +166,9 @@ struct shunt_copying {	/* lane.lock; copying.c */
 struct shunt_own_ring {
 	uint64_t credited;	/* head as the peer knows it */
 	uint8_t *at;
-	uint32_t bytes;
+	uint32_t bytes;		/* reclaim.c looks at it without the lock */
 	_Atomic bool sender_waits;	/* P sets it: for any room there is, as soon as all has been read */
-	bool asked_again;	/* the sender has filled the offered ring already */
-	_Atomic bool grown;	/* the ring is larger than SHUNT_RING_MIN */
+	bool largest;	/* no larger ring can be offered before this one is changed */
 	_Atomic uint32_t next_bytes;	/* the ring that was offered, 0 none */
 	uint8_t *next;
 	uint64_t quiet_tail, quiet_since;	/* tail as it was last looked at, and since when it has been that */
@@ -194,7 +192,6 @@ struct shunt_seat_out {
 	_Atomic bool want_link;	/* which track the next send should be on, */
 	_Atomic uint8_t held;	/* if nobody wants it on TCP: SHUNT_HELD_… of track.h */
 	_Atomic bool starved;	/* a send found no room: the next credit is an edge (EPOLLOUT) */
-	_Atomic bool stuck_asked;	/* the peer has been asked whether it has read something meanwhile */
 	_Atomic uint8_t show;	/* enum shunt_show: of the nonce that this end shows in TCP (core/stream/proof.h) */
 	_Atomic uint64_t staged;	/* stream offset behind the last staged byte */
 	_Atomic uint64_t posted;	/* lane.lock: stream offset behind the last byte given to the QP */

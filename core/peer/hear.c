@@ -27,7 +27,6 @@
 #include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/proof.h"
-#include "core/stream/rings.h"
 
 #define MESSAGES 64	/* of one link before the others are heard */
 
@@ -73,12 +72,6 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 		break;
 	case SHUNT_MSG_REDIRECT:
 		shunt_redirect_follow(link, stream, &message->onward);
-		break;
-	case SHUNT_MSG_GROW:
-		shunt_rings_grow(link->engine, stream);
-		break;
-	case SHUNT_MSG_SHRINK:
-		shunt_rings_shrink(link, stream, &message->shrink);
 		break;
 	case SHUNT_MSG_EXPECT:
 		shunt_proof_write(link->engine, stream);

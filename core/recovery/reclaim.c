@@ -49,7 +49,7 @@ static bool look_at_ring(struct shunt_engine *engine, struct shunt_link *link, s
 {
 	bool again;
 
-	if (!atomic_load_explicit(&stream->seat->in.ring.grown, memory_order_relaxed))
+	if (__atomic_load_n(&stream->seat->in.ring.bytes, __ATOMIC_RELAXED) <= engine->config.ring_min)
 		return false;
 	if (!shunt_lock_try(&stream->rx.lock))
 		return true;	/* somebody reads */
@@ -69,7 +69,7 @@ static bool look_at_offer(struct shunt_stream *stream)
 	bool again = true;
 
 	if (!offer || shunt_ring_bytes(offer) >= out->ring.bytes)
-		return false;	/* who asked for a larger one will use it */
+		return false;	/* the next send uses a larger one */
 	if (!shunt_lock_try(&stream->tx.lock))
 		return true;
 	again = !shunt_rings_change(stream);

@@ -2,6 +2,7 @@
 #include "core/stream/credit.h"
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/lane/remote_read.h"
 #include "core/lane/roster.h"
 
 void shunt_credit_go_on(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -42,16 +43,38 @@ bool shunt_credit_word(struct shunt_stream *stream, uint32_t word, uint64_t *val
 	return seen != NULL;
 }
 
-void shunt_credit_look(struct shunt_engine *engine, struct shunt_stream *stream)
+static void heard(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t read)
 {
 	const char *wrong;
-	uint64_t read;
 
-	if (!shunt_credit_word(stream, SHUNT_CONTROL_READ, &read))
-		return;
 	shunt_lock_take(&engine->group.lock);
 	wrong = shunt_credit_heard(engine, stream, read);
 	shunt_lock_leave(&engine->group.lock);
 	if (wrong)
 		shunt_link_distrust(stream->seat->link, wrong);
+}
+
+void shunt_credit_look(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint64_t read;
+
+	if (shunt_credit_word(stream, SHUNT_CONTROL_READ, &read))
+		heard(engine, stream, read);
+}
+
+void shunt_credit_fetch(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_lane *lane = stream->seat->lane;
+	uint64_t read;
+	bool seen;
+
+	shunt_assert_held(&stream->tx.lock);
+	seen = !lane->retains && shunt_credit_word(stream, SHUNT_CONTROL_READ, &read);
+	if (!seen) {
+		shunt_lock_take(&lane->lock);
+		seen = shunt_remote_read_word(stream->seat, SHUNT_CONTROL_READ, &read);
+		shunt_lane_leave(lane);
+	}
+	if (seen)
+		heard(engine, stream, read);
 }

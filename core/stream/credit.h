@@ -16,6 +16,10 @@ const char *shunt_credit_heard(struct shunt_engine *engine, struct shunt_stream 
 void shunt_credit_go_on(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Room that the peer has not told us of: what its program has read, where the device shows that. */
 void shunt_credit_look(struct shunt_engine *engine, struct shunt_stream *stream);
+/*
+ * The same, from any device: perhaps by a round trip. Service thread, tx.lock held.
+ */
+void shunt_credit_fetch(struct shunt_engine *engine, struct shunt_stream *stream);
 /* A word that the peer has written in its line of the stream. False: it cannot be seen. */
 bool shunt_credit_word(struct shunt_stream *stream, uint32_t word, uint64_t *value);
 

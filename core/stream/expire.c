@@ -7,24 +7,17 @@
 #include "core/engine.h"
 #include "core/stream/pinned.h"
 #include "core/service.h"
+#include "core/stream/credit.h"
 #include "core/stream/loss.h"
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
 
 #define MS 1000000ull
-#define ANSWER (50 * MS)
 
 struct look {
 	uint64_t now;
 	uint64_t next;	/* when the first of the others is due */
 };
-
-/* How long the stream may be stuck until something is to be done: with a while for the answer. */
-static uint64_t time_of(struct shunt_stream *stream, uint32_t patience)
-{
-	return patience * MS +
-	       (atomic_load(&stream->seat->out.stuck_asked) ? patience * MS / 8 + ANSWER : 0);
-}
 
 /* Those whose time is over, or not known yet. */
 static bool is_due(struct shunt_stream *stream, void *arg)
@@ -35,7 +28,7 @@ static bool is_due(struct shunt_stream *stream, void *arg)
 
 	if (!since || !patience)
 		return false;
-	until = since + time_of(stream, patience);
+	until = since + patience * MS;
 	if (patience == SHUNT_USER_TIMEOUT_UNKNOWN || until <= look->now)
 		return true;
 	look->next = until < look->next ? until : look->next;
@@ -84,20 +77,17 @@ void shunt_expire_tell(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_pinned_tell(stream);
 }
 
-/* Something is to be done. True: it is over. Both locks held. */
+/* The reader has given nothing for so long, and has read nothing meanwhile. Both locks held. */
 static bool is_over(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->seat->peer_id };
 	struct shunt_seat_out *out = &stream->seat->out;
 	uint32_t patience = patience_of(engine, stream);
 
-	if (!patience ||
-	    shunt_now(engine) - atomic_load(&out->stuck_since) < time_of(stream, patience))
+	if (!patience || shunt_now(engine) - atomic_load(&out->stuck_since) < patience * MS)
 		return false;
-	if (shunt_heading_halted(&out->heading) || atomic_exchange(&out->stuck_asked, true))
-		return true;
-	shunt_link_send(stream->seat->link, &message, NULL, 0);
-	return false;
+	if (!shunt_heading_halted(&out->heading))
+		shunt_credit_fetch(engine, stream);
+	return atomic_load(&out->stuck_since) != 0;
 }
 
 static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)

@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/lane/roster.h"
+#include "core/loop/request.h"
 #include "core/stream/credit.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
@@ -198,6 +199,8 @@ static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *str
 	    !atomic_load(&stream->seat->out.ring.turning))
 		return "a second ring before the first was used";
 	atomic_store(&stream->seat->out.ring.offer, offer);
+	if (shunt_ring_bytes(offer) < stream->seat->out.ring.bytes)
+		shunt_request_memory(engine);	/* a sender that is idle uses it, too: reclaim.c */
 	shunt_credit_go_on(engine, stream);
 	shunt_seat_unstarve(&stream->seat->out);
 	shunt_group_notify(engine, stream, EPOLLOUT);

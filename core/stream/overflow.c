@@ -19,6 +19,7 @@
 #define MS 1000000ull
 #define PATIENCE (5 * MS)	/* without credit: some turns of a busy processor */
 #define USUAL 4194304		/* of tcp_wmem */
+#define WINDOW 98304		/* the kernel's first one, beside a limited send buffer, and a third that has to be free */
 #define SMALL 2048		/* taken whole or not at all, as in tx.c */
 
 /* --- how much --- */
@@ -58,21 +59,26 @@ static uint64_t most_of(struct shunt_stream *stream, struct shunt_seat *seat)
 	struct shunt_engine *engine = stream->engine;
 	struct shunt_seat_out *out = &seat->out;
 	uint64_t most = atomic_load(&out->overflow.most), unsent,
-		 ring = atomic_load(&out->ring.bytes);
+		 ring = atomic_load(&out->ring.bytes), next = engine->config.ring_max;
 	int saved = errno;
+	bool limited;
 
 	if (most)
 		return most;
 	most = option(stream, SOL_SOCKET, SO_SNDBUF);
-	if (!(option(stream, SOL_SOCKET, SO_BUF_LOCK) & SOCK_SNDBUF_LOCK)) {
-		if (most < engine->send_buffer)
-			most = engine->send_buffer;
-		if (ring < engine->config.ring_max)
-			most += engine->config.ring_max - ring;
-	}
 	unsent = option(stream, IPPROTO_TCP, TCP_NOTSENT_LOWAT);
-	if (unsent && unsent < most)
+	limited = option(stream, SOL_SOCKET, SO_BUF_LOCK) & SOCK_SNDBUF_LOCK;
+	if (!limited && most < engine->send_buffer)
+		most = engine->send_buffer;
+	if (unsent && unsent < most) {
 		most = unsent;
+		limited = true;
+	}
+	if (limited && next > WINDOW)
+		next = WINDOW;
+	/* The larger ring, which is not there yet. */
+	if (ring < next)
+		most += next - ring;
 	/* Half a region of the arena: the widest stage that can be had. */
 	if (seat->lane->fetches && most > shunt_arena_most(&seat->link->arena) / 2)
 		most = shunt_arena_most(&seat->link->arena) / 2;
@@ -84,9 +90,32 @@ static uint64_t most_of(struct shunt_stream *stream, struct shunt_seat *seat)
 
 /* --- when --- */
 
-void shunt_overflow_open(struct shunt_seat_out *out)
+static void open_stage(struct shunt_seat_out *out)
 {
 	atomic_store(&out->overflow.open_at, atomic_load(&out->ring.consumed));
+}
+
+/* A sender waits for the credit behind `consumed`, or for memory. */
+static bool is_waiting(const struct shunt_seat_out *out, uint64_t consumed)
+{
+	return atomic_load(&out->overflow.waits_since) && atomic_load(&out->overflow.waits_at) == consumed;
+}
+
+/*
+ * The stage stands in for the larger ring, which the reader offers when it reads. Not where the device fetches from the
+ * stage: a wide one would have to be registered for each new connection.
+ */
+bool shunt_overflow_opens(struct shunt_stream *stream)
+{
+	struct shunt_seat *seat = shunt_stream_seat(stream);
+	struct shunt_seat_out *out = &seat->out;
+	uint64_t consumed = atomic_load(&out->ring.consumed);
+
+	if (shunt_seat_is_none(seat) || out->ring.bytes >= stream->engine->config.ring_max ||
+	    is_waiting(out, consumed) || seat->lane->fetches || !shunt_send_queue_may_widen(seat))
+		return false;
+	open_stage(out);
+	return true;
 }
 
 void shunt_overflow_note(struct shunt_stream *stream)
@@ -96,9 +125,7 @@ void shunt_overflow_note(struct shunt_stream *stream)
 	struct shunt_seat_out *out = &seat->out;
 	uint64_t consumed = atomic_load(&out->ring.consumed);
 
-	if (shunt_seat_is_none(seat) || shunt_overflow_is_open(out) ||
-	    (atomic_load(&out->overflow.waits_since) &&
-	     atomic_load(&out->overflow.waits_at) == consumed))
+	if (shunt_seat_is_none(seat) || shunt_overflow_is_open(out) || is_waiting(out, consumed))
 		return;
 	atomic_store(&out->overflow.waits_at, consumed);
 	atomic_store(&out->overflow.waits_since, shunt_now(stream->engine));
@@ -215,7 +242,7 @@ static void open_waiting(struct shunt_stream *stream)
 
 	shunt_lock_take(&tx->lock);	/* keeps the stream on its lane */
 	if (atomic_load(&stream->state) == SHUNT_LINKED) {
-		shunt_overflow_open(out);
+		open_stage(out);
 		if (shunt_overflow_is_kept(stream))
 			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
 		else if (shunt_seat_unstarve(out))

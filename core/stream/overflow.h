@@ -5,8 +5,8 @@
  * becomes the send buffer. It is widened, and takes as much as SO_SNDBUF says. Where the program has not set that,
  * tcp_wmem bounds it, and the ring's growth.
  *
- * Such bytes are copied once more. So the stage is open only for a reader that does not read. Such a reader has not
- * answered GROW, or has given no credit for some milliseconds. The next credit closes it. Staged bytes are posted as
+ * Such bytes are copied once more. So the stage is open only while the ring is small, or for a reader that has given no
+ * credit for some milliseconds. The next credit closes it. Staged bytes are posted as
  * room comes, by any thread that polls, at last the service thread. Memory goes back when the stage is empty
  * (reclaim.c).
  *
@@ -39,8 +39,11 @@ struct shunt_task;
  * A sender has found no room: without credit the stage opens after a while. Any lock may be held.
  */
 void shunt_overflow_note(struct shunt_stream *stream);
-/* The reader does not read: the stage opens. */
-void shunt_overflow_open(struct shunt_seat_out *out);
+/*
+ * The sender has filled a ring that may become larger: the stage opens at once. It stands in for the ring that the
+ * reader offers when it reads. Any thread.
+ */
+bool shunt_overflow_opens(struct shunt_stream *stream);
 /* The direction begins on the link. */
 static inline void shunt_overflow_begin(struct shunt_seat_out *out)
 {

@@ -11,6 +11,8 @@
 #include "core/stream/repeat.h"
 #include "core/stream/user_timeout.h"
 
+#define SMALL 2048	/* a send of so much is taken whole or not at all: tx.c */
+
 static bool link_readable(const struct shunt_stream *stream, uint64_t least)
 {
 	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
@@ -98,33 +100,33 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 	return ready;
 }
 
+/*
+ * The stage has room. Bytes that the device has been given do not count, though the posting thread may not have said so
+ * yet: the reader may have read them already.
+ */
+static bool is_roomy(const struct shunt_seat *seat)
+{
+	const struct shunt_seat_out *out = &seat->out;
+	int64_t window;
+
+	if (__builtin_expect(!shunt_seat_rest(out) && !seat->window, 1) ||
+	    shunt_send_queue_roomy(seat))
+		return true;
+	window = shunt_send_queue_limit(seat);
+	return !seat->window &&
+	       (int64_t)(atomic_load(&out->staged) - atomic_load(&out->exposed)) <= window / 2 &&
+	       shunt_send_queue_used(seat) + SMALL <= window;
+}
+
 static bool has_room(struct shunt_stream *stream, const struct shunt_seat *seat)
 {
 	const struct shunt_seat_out *out = &seat->out;
 
 	if (shunt_seat_turns(out))
 		return true;
-	if (shunt_seat_room(out, atomic_load(&out->staged)) >= out->ring.bytes / 2 &&
-	    (__builtin_expect(!shunt_seat_rest(out) && !seat->window, 1) ||
-	     shunt_send_queue_roomy(seat)))
+	if (shunt_seat_room(out, atomic_load(&out->staged)) >= out->ring.bytes / 2 && is_roomy(seat))
 		return true;
 	return shunt_overflow_has_room(stream);
-}
-
-/*
- * A first ring is smaller than what sockets take: the send that does not fit asks for a larger one (tx.c). The peer's
- * service thread offers it, but the next ring only when the reader has come to the former. A program that may send
- * must not wait there for a peer that waits for it to read.
- */
-static bool may_grow(const struct shunt_stream *stream)
-{
-	const struct shunt_seat_out *out = &stream->seat->out;
-
-	if (atomic_load_explicit(&out->ring.old_bytes, memory_order_relaxed) &&
-	    atomic_load_explicit(&out->ring.consumed, memory_order_relaxed) < out->ring.from)
-		return false;
-	return !out->ring.grow_asked && out->ring.bytes < stream->engine->config.ring_max &&
-	       !atomic_load(&out->ring.offer);
 }
 
 /* Where the next send goes: a peer that has released the stream takes nothing from the link any more (tx.c). */
@@ -151,7 +153,7 @@ static bool link_writable(struct shunt_stream *stream)
 	if (has_room(stream, seat))
 		return true;
 	atomic_store(&out->starved, true);
-	if (has_room(stream, seat) || may_grow(stream))
+	if (has_room(stream, seat) || (shunt_overflow_opens(stream) && shunt_overflow_has_room(stream)))
 		return true;
 	shunt_overflow_note(stream);
 	shunt_user_timeout_begin(stream);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <linux/socket.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include "core/engine.h"
 #include "core/stream/rings.h"
@@ -8,7 +8,7 @@
 #define GROW_LOG 4	/* a ring that was too small is followed by one 16 times its size */
 
 /* The ring that the sender is to use after the present one. False: there is no room for it. */
-static bool prepare_ring(struct shunt_stream *stream, uint32_t bytes, struct shunt_place *place)
+static bool prepare_ring(struct shunt_stream *stream, uint32_t bytes)
 {
 	struct shunt_link *link = stream->seat->link;
 	struct shunt_seat_in *in = &stream->seat->in;
@@ -17,12 +17,9 @@ static bool prepare_ring(struct shunt_stream *stream, uint32_t bytes, struct shu
 
 	if (offset == UINT64_MAX)
 		return false;
-	*place = (struct shunt_place) { .ring_offset = offset,
-					.ring_bytes = bytes,
-					.stream = stream->seat->id,
-					.rkey = mr->rkey };
 	in->ring.next = link->arena_base + offset;
 	atomic_store(&in->ring.next_bytes, bytes);
+	atomic_store(&in->ring.offered, shunt_ring_make(mr->rkey, offset, bytes));
 	return true;
 }
 
@@ -42,25 +39,41 @@ static uint64_t allowed_by_program(struct shunt_stream *stream)
 	return bytes;
 }
 
-static void offer_ring(struct shunt_engine *engine, struct shunt_stream *stream)
+/* How large the next ring may be. */
+static uint64_t next_bytes(struct shunt_stream *stream)
+{
+	uint64_t now = stream->seat->in.ring.bytes, bytes = now << GROW_LOG;
+	uint64_t most = shunt_arena_most(&stream->seat->link->arena);
+	uint64_t allowed;
+	int saved = errno;
+
+	if (most > stream->engine->config.ring_max)
+		most = stream->engine->config.ring_max;
+	if (bytes > most)
+		bytes = most;
+	if (bytes <= now)
+		return now;
+	allowed = allowed_by_program(stream);
+	errno = saved;
+	while (bytes > now && bytes / 2 >= allowed)
+		bytes /= 2;
+	return bytes;
+}
+
+uint32_t shunt_rings_offer_large(struct shunt_stream *stream)
 {
 	struct shunt_seat_in *in = &stream->seat->in;
-	struct shunt_arena *arena = &stream->seat->link->arena;
-	uint64_t bytes = (uint64_t)in->ring.bytes << GROW_LOG;
-	uint64_t allowed = allowed_by_program(stream);
-	struct shunt_place place;
+	uint64_t bytes;
 
-	while (bytes > in->ring.bytes && bytes / 2 >= allowed)
-		bytes /= 2;
-	if (bytes > engine->config.ring_max)
-		bytes = engine->config.ring_max;
-	if (bytes > shunt_arena_most(arena))
-		bytes = shunt_arena_most(arena);
-	if (bytes <= in->ring.bytes || !prepare_ring(stream, shunt_narrow_u32(bytes), &place))
-		return;
-	atomic_store(&in->ring.offered, shunt_ring_make(place.rkey, place.ring_offset, bytes));
-	atomic_fetch_add(&engine->grows, 1);
-	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RING);
+	shunt_assert_held(&stream->rx.lock);
+	if (in->ring.largest || atomic_load(&in->ring.next_bytes))
+		return 0;
+	bytes = next_bytes(stream);
+	in->ring.largest = bytes <= in->ring.bytes || !prepare_ring(stream, shunt_narrow_u32(bytes));
+	if (in->ring.largest)
+		return 0;	/* the next full ring does not ask the kernel again */
+	atomic_fetch_add(&stream->engine->grows, 1);
+	return SHUNT_WORK_RING;
 }
 
 void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -72,65 +85,24 @@ void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
 
 	shunt_assert_held(&stream->rx.lock);
 	in->ring.at = in->ring.next;
-	in->ring.bytes = atomic_load(&in->ring.next_bytes);
+	__atomic_store_n(&in->ring.bytes, atomic_load(&in->ring.next_bytes), __ATOMIC_RELAXED);
 	in->ring.from = atomic_load(&in->next_from);
+	in->ring.largest = false;
 	atomic_store(&in->ring.next_bytes, 0);
 	atomic_store(&in->next_from, SHUNT_NEVER);
-	atomic_store(&in->ring.grown, in->ring.bytes > engine->config.ring_min);
-	if (in->ring.grown)
+	if (in->ring.bytes > engine->config.ring_min)
 		shunt_request_memory(engine);
 	shunt_link_give_ring(link, old, old_bytes);
-	if (in->ring.asked_again) {
-		in->ring.asked_again = false;
-		offer_ring(engine, stream);
-	}
 }
 
-/* There is no larger ring: whatever has been read of this one is room. */
-static void give_all(struct shunt_stream *stream)
-{
-	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat->in;
-	uint64_t head = atomic_load(&rx->head);
-
-	if (!shunt_intake_on_link(&in->intake) || shunt_intake_final(&in->intake) ||
-	    in->ring.credited == head)
-		return;
-	in->ring.credited = head;
-	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_CREDIT);
-}
-
-void shunt_rings_grow(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat->in;
-
-	shunt_lock_take(&rx->lock);
-	if (atomic_load(&stream->state) == SHUNT_LINKED) {
-		if (atomic_load(&in->ring.next_bytes))
-			in->ring.asked_again = true;	/* the sender is in the ring that our reader has not come to */
-		else
-			offer_ring(engine, stream);
-		if (!atomic_load(&in->ring.next_bytes))
-			give_all(stream);
-	}
-	shunt_lock_leave(&rx->lock);
-}
-
-/*
- * Sent on the channel: an idle sender need not poll, and its program need not call anything. If it cannot be said the
- * offer stands all the same: a peer that guessed it may be using it already.
- */
+/* A sender that is idle uses it as soon as a thread of its process polls. */
 void shunt_rings_offer_small(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_SHRINK,
-					 .stream = stream->seat->peer_id };
-
 	shunt_assert_held(&stream->rx.lock);
-	if (!prepare_ring(stream, shunt_narrow_u32(engine->config.ring_min), &message.shrink))
+	if (!prepare_ring(stream, shunt_narrow_u32(engine->config.ring_min)))
 		return;
 	atomic_fetch_add(&engine->shrinks, 1);
-	shunt_link_send(stream->seat->link, &message, NULL, 0);
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RING);
 }
 
 bool shunt_rings_change(struct shunt_stream *stream)
@@ -142,34 +114,4 @@ bool shunt_rings_change(struct shunt_stream *stream)
 	       !shunt_heading_on_link(&out->heading) ||
 	       shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
 	       shunt_lane_change_ring(stream->seat->lane, stream->seat);
-}
-
-/* As RING, but the sender has not asked for it and may have nothing to send. */
-void shunt_rings_shrink(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *place)
-{
-	struct shunt_engine *engine = link->engine;
-	struct shunt_seat_out *out = &stream->seat->out;
-	const char *wrong = NULL;
-
-	if (!shunt_link_ring_is_sound(link, place->ring_offset, place->ring_bytes) ||
-	    place->stream != stream->seat->peer_id ||
-	    atomic_load(&stream->state) == SHUNT_CANDIDATE) {
-		shunt_link_distrust(link, "a SHRINK to no ring of this stream");
-		return;
-	}
-	shunt_lock_take(&stream->tx.lock);
-	shunt_lock_take(&engine->group.lock);
-	if (atomic_load(&out->ring.offer))
-		wrong = "a second ring before the first was used";
-	else
-		atomic_store(&out->ring.offer,
-			     shunt_ring_make(place->rkey, place->ring_offset, place->ring_bytes));
-	if (shunt_seat_unstarve(out))
-		shunt_group_notify(engine, stream, EPOLLOUT);
-	shunt_lock_leave(&engine->group.lock);
-	if (!wrong && !shunt_rings_change(stream))
-		shunt_request_memory(engine);
-	shunt_lock_leave(&stream->tx.lock);
-	if (wrong)
-		shunt_link_distrust(link, wrong);
 }

@@ -8,18 +8,17 @@
 #include <stdbool.h>
 
 struct shunt_engine;
-struct shunt_link;
-struct shunt_place;
 struct shunt_stream;
 
-/* A blocked sender of the peer asks for a larger ring. Service thread. */
-void shunt_rings_grow(struct shunt_engine *engine, struct shunt_stream *stream);
-/* rx.lock held, all read, no ring offered: the sender is to use a small one. */
+/*
+ * The reader gives room back, and the sender has filled the ring: a larger one is offered, if there is one. The work for
+ * the lane, or 0.
+ */
+uint32_t shunt_rings_offer_large(struct shunt_stream *stream) SHUNT_REQUIRES(stream->rx.lock);
+/* All has been read, and no ring is offered: the sender is to use a small one. */
 void shunt_rings_offer_small(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->rx.lock);
-/* The reader wants that of us. Service thread. */
-void shunt_rings_shrink(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_place *place);
-/* tx.lock held: uses the ring that was offered. False: not now, try again. */
+/* Uses the ring that was offered. False: not now, try again. */
 bool shunt_rings_change(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
 /* The reader stands where the sender has begun with the ring that was offered. */
 void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)

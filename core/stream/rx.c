@@ -14,6 +14,7 @@
 #include "core/stream/peek.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
+#include "core/stream/rings.h"
 #include "core/stream/stream_option.h"
 #include "core/stream/traced.h"
 #include "core/stream/track.h"
@@ -21,6 +22,7 @@
 #include "core/stream/wait.h"
 
 #define LARGE_RING (1 << 20)
+#define SMALL 2048	/* a sender waits with such a message until all of it has room: tx.c */
 
 void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link)
 {
@@ -44,6 +46,14 @@ static uint64_t credit_step(const struct shunt_stream *stream)
 	return ring >= LARGE_RING && stream->seat->lane->retains ? ring / 8 : ring / 2;
 }
 
+/* The sender has used the room that it knows of, or nearly so. */
+static bool is_full(const struct shunt_seat_in *in)
+{
+	uint64_t from = in->ring.credited > in->ring.from ? in->ring.credited : in->ring.from;
+
+	return atomic_load_explicit(&in->tail, memory_order_relaxed) + SMALL > from + in->ring.bytes;
+}
+
 /*
  * Room comes back to the sender by halves of the ring (XR-18), or less (credit_step). It also comes back when the
  * sender waits and the ring has been read (CP-02). If that has just been missed here, a step is still to come.
@@ -51,10 +61,13 @@ static uint64_t credit_step(const struct shunt_stream *stream)
 static void give_credit(struct shunt_stream *stream, uint64_t head)
 {
 	struct shunt_seat_in *in = &stream->seat->in;
-	bool all = false;
+	uint32_t work = SHUNT_WORK_CREDIT;
+	bool all = false, waits = false;
 
+	shunt_assert_held(&stream->rx.lock);
 	if (__builtin_expect(atomic_load_explicit(&in->ring.sender_waits, memory_order_relaxed),
 			     0)) {
+		waits = true;
 		all = atomic_load(&in->tail) == head;
 		atomic_store(&in->ring.sender_waits, !all);
 	}
@@ -62,8 +75,10 @@ static void give_credit(struct shunt_stream *stream, uint64_t head)
 		return;
 	if (head - in->ring.credited < credit_step(stream) && !all)
 		return;
+	if (waits || is_full(in))
+		work |= shunt_rings_offer_large(stream);
 	in->ring.credited = head;
-	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_CREDIT);
+	shunt_lane_request(stream->seat->lane, stream->seat, work);
 }
 
 static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *stream,

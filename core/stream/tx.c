@@ -28,7 +28,6 @@
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
 
-#define GROW_PATIENCE 1000000	/* ns; at most twice until the ring has shrunk again */
 #define QUESTION_PATIENCE 10000000	/* ns that a call which is not to wait does, until the peer knows where our nonce stands */
 #define IMPATIENCE 1000000000	/* ns that none does after it was in vain */
 #define DEAF_TICKS 20000	/* cycles of sending only, between two looks at what has come: some microseconds */
@@ -41,45 +40,6 @@ static int dead_error(struct shunt_stream *stream)
 	if (!error && !shunt_end_has(&stream->end, SHUNT_END_TOLD))
 		error = shunt_stream_kernel_error(stream);
 	return error ? -error : -EPIPE;
-}
-
-static void ask_to_grow(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	struct shunt_message message = { .type = SHUNT_MSG_GROW, .stream = stream->seat->peer_id };
-	struct shunt_seat_out *out = &stream->seat->out;
-	uint64_t begun, until;
-
-	out->ring.grow_asked = true;
-	if (shunt_link_send(stream->seat->link, &message, NULL, 0))
-		return;
-	begun = shunt_now(engine);
-	until = begun + GROW_PATIENCE;
-	do {
-		shunt_group_poll(engine);
-	} while (!atomic_load(&out->ring.offer) && shunt_now(engine) < until);
-	shunt_slow_stream(stream, SHUNT_STEP_GROW,
-			  shunt_config_live(&engine->config.slow_us) ? begun : 0, out->ring.bytes);
-}
-
-/*
- * No room: the first ring is small, and programs know sockets that take far more. So ask once for a larger ring, and
- * give the peer's service thread a moment to answer. A stopped process does not answer; it may have read bytes for
- * which it gave no credit.
- */
-static void ask_for_more(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	struct shunt_seat_out *out = &stream->seat->out;
-	bool asks = !out->ring.grow_asked;
-
-	if (out->ring.bytes >= engine->config.ring_max || atomic_load(&out->ring.offer))
-		return;
-	if (asks)
-		ask_to_grow(engine, stream);
-	if (atomic_load(&out->ring.offer))
-		return;
-	shunt_credit_look(engine, stream);
-	if (asks)
-		shunt_overflow_open(out);	/* the peer reads nothing, or is stopped */
 }
 
 /* A short message is taken whole or not at all, so that two writers' do not mix. */
@@ -138,7 +98,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 	bool gather = flags & MSG_MORE || atomic_load_explicit(&tx->corked, memory_order_relaxed);
 	size_t taken;
 	int error = -EAGAIN;
-	bool asked = false, open = false;
+	bool looked = false, open = false;
 
 	shunt_assert_held(&stream->tx.lock);
 	from->bad = false;
@@ -168,11 +128,11 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 		taken += more;
 		if (more)
 			continue;
-		if (asked) {
+		if (looked) {
 			atomic_store(&out->starved, true);
 			if (!has_room(stream, bytes - taken) ||
 			    !shunt_send_queue_roomy(stream->seat)) {
-				if (open || shunt_overflow_is_open(out))
+				if (open || shunt_overflow_is_open(out) || shunt_overflow_opens(stream))
 					taken += shunt_overflow_take(stream, from, bytes - taken);
 				break;
 			}
@@ -183,8 +143,10 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 				break;
 			}
 		}
-		ask_for_more(engine, stream);
-		asked = true;
+		/* A reader that is stopped may have read bytes for which it gave no credit. */
+		if (out->ring.bytes < engine->config.ring_max && !atomic_load(&out->ring.offer))
+			shunt_credit_look(engine, stream);
+		looked = true;
 		if (atomic_load(&stream->seat->lane->failed))
 			break;
 	}

@@ -16,7 +16,6 @@ void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late)
 
 	if (shunt_seat_is_none(seat) || atomic_load(&seat->out.stuck_since))
 		return;
-	atomic_store(&seat->out.stuck_asked, false);
 	if (atomic_compare_exchange_strong(&seat->out.stuck_since, &none,
 					   shunt_now(stream->engine) - late))
 		due(stream->engine);

@@ -4,8 +4,8 @@
  * ETIMEDOUT. It covers what the kernel cannot time for us, because it does not have the bytes. One case is a sender
  * without room in the peer's ring. The other is a dead link whose peer does not say what it has (failover.c).
  *
- * Credit comes by halves of a ring, and the kernel's window sooner. So a peer is asked for what it has read (GROW)
- * before it is given up. A stopped process does not answer, and its window does not open either.
+ * Credit comes by halves of a ring, and the kernel's window sooner. So what the peer has read is fetched from its memory
+ * before it is given up.
  *
  * Without that option a peer that does not read may take its time, as with the kernel. One whose host has gone has
  * SHUNT_SILENCE_S, which is near to what the kernel tries for (tcp_retries2).

@@ -20,7 +20,6 @@ static const struct {
 	[SHUNT_STEP_RETIRE] = { "retire", NULL },
 	[SHUNT_STEP_SERVICE] = { "service", "handler" },
 	[SHUNT_STEP_REGISTER] = { "register", "bytes" },
-	[SHUNT_STEP_GROW] = { "grow", "ring" },
 	[SHUNT_STEP_FAILOVER] = { "failover", "peer_pid" },
 };
 

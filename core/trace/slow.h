@@ -29,7 +29,6 @@ enum shunt_step {
 	SHUNT_STEP_RETIRE,	/* a call of the program waited until its stream was the kernel's */
 	SHUNT_STEP_SERVICE,	/* one handler of the service thread */
 	SHUNT_STEP_REGISTER,	/* the device registered memory */
-	SHUNT_STEP_GROW,	/* a send waited for a larger ring */
 	SHUNT_STEP_FAILOVER,	/* from a queue pair's death until its streams are over TCP */
 	SHUNT_STEPS
 };

@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 15
+#define SHUNT_WIRE_VERSION 16
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -98,13 +98,11 @@ enum shunt_message_type {
 	SHUNT_MSG_ACCEPT,	/* the claim is good, the acceptor is ready to receive on the link */
 	SHUNT_MSG_CONFIRM,	/* so is the claimant: both may announce upgrades */
 	SHUNT_MSG_REFUSE,	/* by either, instead of ACCEPT or CONFIRM: the connection stays on TCP */
-	SHUNT_MSG_GROW,		/* please offer a larger ring for this stream */
 	SHUNT_MSG_RETIRE,	/* TCP for ever, please: send again on TCP what the link carried from `offset` */
 	SHUNT_MSG_RETIRED,	/* done: the link will carry no more; `reason` nonzero: it cannot be done */
 	SHUNT_MSG_RESUME,	/* the queue pair is dead: of your link's bytes I have those before `offset` */
 	SHUNT_MSG_RESUMED,	/* and that were all streams */
 	SHUNT_MSG_EXPECT,	/* with nonces: I shall take yours out of TCP at the place that you have said; write it */
-	SHUNT_MSG_SHRINK,	/* nothing has come for a while: please use this ring from your next byte on */
 	SHUNT_MSG_MOCK,		/* our operator wants the stream on TCP: please send there until told otherwise */
 	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `onward` says which process has the connection, claim it there */
 	SHUNT_MSG_KNOCK,	/* on a unix channel, by both, first of all; + its credentials */
@@ -325,7 +323,6 @@ struct shunt_message {
 			uint8_t chance[SHUNT_CHANCE_BYTES];	/* as in CLAIM */
 			uint32_t tcp;	/* as MOCK */
 		} accept;
-		struct shunt_place shrink;
 		struct {	/* REFUSE by the acceptor */
 			uint64_t sent;	/* messages that it has sent on the stream's lane; some may name the stream */
 			uint32_t why;	/* enum shunt_refusal; for people */

@@ -168,8 +168,7 @@ void sent_on_to_a_gate(void **state)
 void nothing_is_said_before_the_acceptance(void **state)
 {
 	static const enum shunt_message_type types[] = { SHUNT_MSG_RETIRE,  SHUNT_MSG_RETIRED,
-							 SHUNT_MSG_CONFIRM, SHUNT_MSG_GROW,
-							 SHUNT_MSG_SHRINK,  SHUNT_MSG_EXPECT,
+							 SHUNT_MSG_CONFIRM, SHUNT_MSG_EXPECT,
 							 SHUNT_MSG_MOCK,    SHUNT_MSG_NONCE,
 							 SHUNT_MSG_PROVEN,  SHUNT_MSG_NO_NONCE };
 	struct shunt_config config = small_config(HYBRID);

@@ -158,9 +158,6 @@ static void fill(struct shunt_message *message, int fds[16], int *count)
 	case SHUNT_MSG_ACCEPT:
 		message->accept.place = some_place();
 		break;
-	case SHUNT_MSG_SHRINK:
-		message->shrink = some_place();
-		break;
 	default:
 		message->retire.offset = fuzz_world.start + fuzz_byte(in);
 		message->retire.announced = fuzz_below(in, 3);

@@ -377,9 +377,6 @@ static void inject_message(struct shunt_link *link)
 	case SHUNT_MSG_ACCEPT:
 		message.accept.place = some_place(link, stream);
 		break;
-	case SHUNT_MSG_SHRINK:
-		message.shrink = some_place(link, stream);
-		break;
 	case SHUNT_MSG_RETIRE:
 		message.retire.offset = some_value(stream);
 		message.retire.announced = stream && fuzz_below(in, 2) ?

@@ -198,7 +198,7 @@ def refuses(channel, heard):
 
 def accepts_unproven(channel, heard):
     channel.send(enemy.ACCEPT, heard.number, bytes(24 + 16) + struct.pack("=I", 0))
-    channel.send(enemy.SHRINK, 1, bytes(24))
+    channel.send(enemy.RETIRE, 1, bytes(24))
     enemy.hello(channel)
 
 
@@ -1021,7 +1021,7 @@ def scribbles(where):
 def lingers_later(where):
     """Sockets that linger, in messages behind HELLO that have no descriptors. The first come while the server is busy with HELLO."""
     ready()
-    for kind, at_once in itertools.product((enemy.GROW, enemy.QOS_POOL, enemy.HELLO, 99), (True, False)):
+    for kind, at_once in itertools.product((enemy.MOCK, enemy.QOS_POOL, enemy.HELLO, 99), (True, False)):
         if is_over():
             return
         try:
@@ -1180,7 +1180,7 @@ def accept_body(heard, **more):
 # To a CLAIM of a proven connection: type, whether of its stream, and what it says.
 ANSWERS = [(enemy.ACCEPT, dict(offset=2 ** 62)), (enemy.ACCEPT, dict(size=3)), (enemy.ACCEPT, dict(stream=0)),
            (enemy.ACCEPT, dict(stream=2 ** 31)), (enemy.ACCEPT, dict(lane=99)), (enemy.ACCEPT, dict(tcp=7)),
-           (enemy.REDIRECT, {}), (enemy.RETIRE, {}), (enemy.RETIRED, {}), (enemy.SHRINK, {}), (enemy.MOCK, {}), (enemy.RESUME, {}),
+           (enemy.REDIRECT, {}), (enemy.RETIRE, {}), (enemy.RETIRED, {}), (enemy.MOCK, {}), (enemy.RESUME, {}),
            (enemy.HELLO, {}), (enemy.CLAIM, {}), (enemy.REFUSE, {})]
 
 

@@ -134,14 +134,6 @@ static int cut(uint8_t *bytes, uint64_t length, struct iovec iov[5])
 	return count;
 }
 
-/* Has a send asked the peer for a larger ring? */
-static bool asked_to_grow(struct sim_end *end)
-{
-	struct shunt_stream *stream = sim_end_stream(end);
-
-	return stream && stream_wants_ring(stream);
-}
-
 /* Its HANDBACK, and so the peer's answer, may wait for the peer's program to read. */
 static bool still_retires(struct sim_end *end)
 {
@@ -153,7 +145,7 @@ static bool still_retires(struct sim_end *end)
 void sim_end_send(struct sim_end *end, uint64_t most, bool must)
 {
 	struct shunt_stream *stream = sim_end_stream(end);
-	bool asked = asked_to_grow(end), link = stream && stream_sends_on_link(stream);
+	bool link = stream && stream_sends_on_link(stream);
 	struct sim_end *peer = sim_end_peer(end);
 	uint64_t bytes = end->goal - end->sent < most ? end->goal - end->sent : most;
 	struct iovec iov[5];
@@ -173,8 +165,8 @@ void sim_end_send(struct sim_end *end, uint64_t most, bool must)
 		sim_fail("%s: send of %lu bytes returns %zd", name(end), bytes, sent);
 	/*
 	 * A lane that has died takes nothing until the service thread has moved its streams. A
-	 * ring that may grow counts as room, once (ready.c). A direction that has just left the
-	 * link may have filled TCP with what the ring had no room for (overflow.c).
+	 * direction that has just left the link may have filled TCP with what the ring had no room
+	 * for (overflow.c).
 	 */
 	if (link && stream == sim_end_stream(end) && !stream_sends_on_link(stream) &&
 	    stream_resends(stream))
@@ -185,7 +177,7 @@ void sim_end_send(struct sim_end *end, uint64_t most, bool must)
 	if (link && stream == sim_end_stream(end) && !stream_sends_on_link(stream) &&
 	    stream_lane(stream)->window.gate && !stream_handback_is_posted(stream))
 		must = false;
-	if (sent == -EAGAIN && must && !sim_world.faulty && !sim_world.killed && !sim_world.broken && asked == asked_to_grow(end))
+	if (sent == -EAGAIN && must && !sim_world.faulty && !sim_world.killed && !sim_world.broken)
 		sim_fail("%s: writable, but send of %lu bytes finds no room", name(end), bytes);
 	if (sent == -EAGAIN || (end->trusts_short && sent < (ssize_t)bytes))
 		end->may_write = false;

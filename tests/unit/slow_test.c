@@ -241,14 +241,14 @@ static void only_long_steps_are_noted(void **state)
 	for (int step = 0; step < 3; step++) {
 		begun = shunt_slow_begin(engine);
 		time_now += 9999 + step;
-		shunt_slow_end(engine, begun, .step = SHUNT_STEP_GROW, .fd = -1, .extra = 4);
+		shunt_slow_end(engine, begun, .step = SHUNT_STEP_REGISTER, .fd = -1, .extra = 4);
 	}
-	assert_int_equal(shunt_slow_count(&engine->slow, SHUNT_STEP_GROW), 2);
+	assert_int_equal(shunt_slow_count(&engine->slow, SHUNT_STEP_REGISTER), 2);
 	begun = shunt_slow_begin(engine);
 	time_now += 1000000;
 	engine->config.slow_us = 0;	/* switched off meanwhile */
-	shunt_slow_end(engine, begun, .step = SHUNT_STEP_GROW, .fd = -1);
-	assert_int_equal(shunt_slow_count(&engine->slow, SHUNT_STEP_GROW), 2);
+	shunt_slow_end(engine, begun, .step = SHUNT_STEP_REGISTER, .fd = -1);
+	assert_int_equal(shunt_slow_count(&engine->slow, SHUNT_STEP_REGISTER), 2);
 }
 
 #define TEST(function) cmocka_unit_test_setup(function, clear)
