@@ -122,7 +122,7 @@ static void end_links(struct shunt_service *service)
 	service->links_left = true;
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		shunt_link_fail(link, WHY);
-		shunt_patience_begin(link);	/* for its RESUME */
+		shunt_patience_begin(link);	/* for its LEAVE */
 	}
 }
 

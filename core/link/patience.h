@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How long a link waits for a peer's service thread to answer RETIRE: all calls, for all streams of the link, together.
+ * How long a link waits for a peer's service thread to answer LEAVE: all calls, for all streams of the link, together.
  * The time for which an answer is due is spent, and comes back sixteen times slower. A peer that answers, as peers do, in
  * microseconds, never meets the limit. A peer that does not answer, or always just in time, costs it once.
  *

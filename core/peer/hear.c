@@ -88,14 +88,13 @@ static void hear_of(struct shunt_link *link, struct shunt_stream *stream, const 
 	case SHUNT_MSG_MOCK:
 		on_mock(link, stream, message->tcp);
 		break;
-	case SHUNT_MSG_RETIRE:
-		shunt_retire_asked(link->engine, stream, message->retire.offset,
-				   message->retire.announced);
+	case SHUNT_MSG_LEAVE:
+		shunt_retire_asked(link->engine, stream, &message->leave);
 		break;
 	case SHUNT_MSG_TAKE:
 		shunt_retire_yield(link->engine, stream, &message->take, true);
 		break;
-	case SHUNT_MSG_RETIRED:
+	case SHUNT_MSG_LEFT:
 		shunt_retire_answered(link->engine, stream, !message->reason);
 		break;
 	default:
@@ -137,12 +136,12 @@ void shunt_hear_message(struct shunt_link *link, const struct shunt_message *mes
 		shunt_link_distrust(link, "a message before its introduction");
 		return;
 	}
-	if (message->type == SHUNT_MSG_RESUME || message->type == SHUNT_MSG_RESUMED) {
+	if (shunt_failover_is_for(message)) {
 		resume(link, message);
 		return;
 	}
-	/* Sent before the peer knew. Answers to our requests count; everything else is settled by RESUME. */
-	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_RETIRED &&
+	/* Sent before the peer knew. Answers to our requests count; everything else is settled by the LEAVE of each stream. */
+	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_LEFT &&
 	    message->type != SHUNT_MSG_NO_NONCE)
 		return;
 	if (message->type >= SHUNT_MSG_QOS && message->type <= SHUNT_MSG_QOS_ASK) {

@@ -4,7 +4,7 @@
  * to TCP (failover.c). Or its channel ends, and the link with it. Service thread, seats_lock held.
  *
  * Nothing is left of a dead link once the program has closed the streams on it. A broken link whose peer does not say
- * RESUME keeps its channel until that ends. Everything else it keeps only as long as a stream is open or owes the
+ * LEAVE keeps its channel until that ends. Everything else it keeps only as long as a stream is open or owes the
  * peer bytes. tests/engine/keepalive.c, tests/calls/gone.sh and the lab's gone count descriptors, threads, mappings,
  * regions and queue pairs.
  */

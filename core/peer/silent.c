@@ -25,7 +25,7 @@ static bool come_to_rest(struct shunt_link *link)
 	return rests;
 }
 
-/* The peer can say nothing more. Messages that it has sent before count, RETIRED above all. */
+/* The peer can say nothing more. Messages that it has sent before count, LEFT above all. */
 static void hear_the_rest(struct shunt_link *link)
 {
 	const struct shunt_sys *sys = link->engine->sys;

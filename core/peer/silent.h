@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stranger's service thread does not answer RETIRE, and its time is over (core/link/patience.h). It may be hostile, or just
+ * A stranger's service thread does not answer LEAVE, and its time is over (core/link/patience.h). It may be hostile, or just
  * stopped. The link ends, and what becomes of each stream is decided without it, so that a peer that wakes up later decides
  * the same:
  *
  *	our end						the peer, later
  *	the queue pairs end, what they brought counts
- *	RESUME of each stream, RESUMED			hears these, and ends its queue pairs, too
- *	shutdown(SHUT_RD): what came before is heard	RETIRED can be sent no more: then it gives nothing back
+ *	LEAVE of each stream, LEFT of stream 0		hears these, and ends its queue pairs, too
+ *	shutdown(SHUT_RD): what came before is heard	LEFT can be sent no more: then it gives nothing back
  *	our direction goes on behind what was posted	has that in its ring
- *	the peer's goes on behind what the link brought	sends the rest again, from where RESUME says
+ *	the peer's goes on behind what the link brought	sends the rest again, from where LEAVE says
  *
  * So no byte is lost or comes twice, and nothing is reset. There are two exceptions. If the device has not carried out all
  * work requests, or a queue pair has died before, nobody knows what the peer has. Then the link ends as by the peer's death

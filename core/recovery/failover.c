@@ -97,7 +97,7 @@ static uint64_t sent_by_link(const struct shunt_stream *stream)
 static void tell(struct shunt_link *link, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = link->engine;
-	struct shunt_message message = { .type = SHUNT_MSG_RESUME };
+	struct shunt_message message = { .type = SHUNT_MSG_LEAVE };
 	uint64_t offset;
 	uint8_t state;
 
@@ -117,10 +117,13 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	if (state == SHUNT_CLOSED)
 		shunt_streams_let_go(stream);
 	message.stream = stream->seat->peer_id;
-	message.resume.offset = offset;
-	message.resume.announced = atomic_load(&stream->seat->in.announced);
-	message.resume.sent = sent_by_link(stream);
-	message.resume.alone = link->silent;
+	message.leave = (struct shunt_leave) {
+		.offset = offset,
+		.announced = stream->seat->out.announced,
+		.heard = atomic_load(&stream->seat->in.announced),
+		.sent = sent_by_link(stream),
+		.how = link->silent ? SHUNT_LEAVE_ALONE : SHUNT_LEAVE_DEAD,
+	};
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_track_settle(engine, stream);
 	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
@@ -157,7 +160,7 @@ bool shunt_failover_begin(struct shunt_link *link, const char *why)
 
 void shunt_failover_tell(struct shunt_link *link)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_RESUMED };
+	struct shunt_message message = { .type = SHUNT_MSG_LEFT };
 	struct shunt_stream *stream;
 
 	shunt_streams_seated(link, stream) tell(link, stream);
@@ -180,50 +183,17 @@ int shunt_failover_all(struct shunt_engine *engine)
 /* --- hearing of it --- */
 
 /*
- * The peer lacks what is behind *offset and has not seen `unseen` announcements. True: it wants our
- * direction again, from *offset as set here. tx.lock held.
+ * Our direction is TCP's from here on; the peer has the link's bytes before `from`, SHUNT_NEVER: all of them. 0, or -errno:
+ * the rest cannot be had (shunt_hand_back_asked). Both locks held.
  */
-static bool wants_again(struct shunt_stream *stream, uint64_t *offset, uint64_t unseen)
-{
-	struct shunt_seat_out *out = &stream->seat->out;
-
-	if (shunt_stream_is_given(stream))
-		return false;	/* it has been TCP's since then */
-	/* Bytes that the link brought may have been dropped, or the HANDBACK. */
-	if (!shunt_heading_on_link(&out->heading) && unseen <= 1)
-		return *offset < atomic_load(&out->handback_at);
-	if (unseen > (!shunt_heading_on_link(&out->heading) ? 1 : 0))	/* not even the upgrade has come */
-		*offset = atomic_load(&out->upgrade_at);
-	return true;
-}
-
-/* TCP has gone on behind bytes that the peer lacks: it was told that it had them. tx.lock held. */
-static bool comes_late(const struct shunt_stream *stream, uint64_t from)
-{
-	const struct shunt_tx *tx = &stream->tx;
-	const struct shunt_seat_out *out = &stream->seat->out;
-
-	return !shunt_heading_on_link(&out->heading) && shunt_heading_unpassed(&out->heading) &&
-	       from < atomic_load(&out->handback_at) && tx->offset > atomic_load(&out->handback_at);
-}
-
-/*
- * Our direction is TCP's from here on, where `again` with the link's bytes behind `from`. 0, or
- * -errno: these cannot be had (shunt_hand_back_asked). Both locks held.
- */
-static int resume(struct shunt_engine *engine, struct shunt_stream *stream, bool again,
-		  uint64_t from)
+static int resume(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from)
 {
 	struct shunt_seat_out *out = &stream->seat->out;
 	int result = 0;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (again) {
-		shunt_lock_take(&stream->seat->lane->lock);
-		result = comes_late(stream, from) ? -ENODATA :
-			 shunt_hand_back_asked(engine, stream, from, NULL);
-		shunt_lock_leave(&stream->seat->lane->lock);
-	}
+	if (from != SHUNT_NEVER)
+		result = shunt_hand_back_asked(engine, stream, from, NULL);
 	shunt_heading_turn(&out->heading, SHUNT_HEADING_SETTLES);
 	atomic_store(&out->stuck_since, 0);
 	if (!result)
@@ -242,43 +212,39 @@ static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 }
 
 /* The peer has not kept what the link has not brought, or does not send it again. */
-static bool gone(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent, bool alone)
+static bool gone(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_leave *leave)
 {
 	struct shunt_seat_in *in = &stream->seat->in;
 
-	return (alone || !link->peer_retains) && atomic_load(&in->proof.state) == SHUNT_PROVEN &&
+	return (leave->how == SHUNT_LEAVE_ALONE || !link->peer_retains) && atomic_load(&in->proof.state) == SHUNT_PROVEN &&
 	       atomic_load(&stream->state) == SHUNT_LINKED &&
 	       !shunt_end_has(&stream->end, SHUNT_END_RESET) && !shunt_intake_copied(&in->intake) &&
-	       sent > atomic_load(&in->tail);
+	       leave->sent > atomic_load(&in->tail);
 }
 
-static void on_resume(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message)
+static void on_leave(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_leave *leave)
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_seat_out *out = &stream->seat->out;
-	uint64_t offset = message->resume.offset, announced = message->resume.announced;
-	bool sound, again;
+	bool sound;
 	int result = 0;
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&tx->lock);
-	sound = announced <= out->announced && out->announced - announced <= 2;
-	if (sound && shunt_heading_halted(&out->heading)) {
-		again = wants_again(stream, &offset, out->announced - announced);
-		result = resume(engine, stream, again, offset);
-	}
+	sound = leave->how <= SHUNT_LEAVE_ALONE && leave->heard <= out->announced &&
+		out->announced - leave->heard <= 2 && leave->offset != SHUNT_NEVER;
+	if (sound && shunt_heading_halted(&out->heading))
+		result = resume(engine, stream, leave->offset);
 	if (sound && !shunt_intake_copied(&stream->seat->in.intake) &&
 	    atomic_load(&stream->seat->in.proof.state) == SHUNT_PROVEN)
-		stream->end.owed =
-			message->resume
-				.sent; /* may not come, if the peer is killed while it sends it again */
-	if (result || gone(link, stream, message->resume.sent, message->resume.alone))
+		stream->end.owed = leave->sent;	/* may not come, if the peer is killed while it sends it again */
+	if (result || gone(link, stream, leave))
 		shunt_loss_end(engine, stream, 0);
 	shunt_lock_leave(&tx->lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (!sound)
-		shunt_link_distrust(link, "a RESUME of more announcements than were sent");
+		shunt_link_distrust(link, "it leaves a dead link with more announcements than were sent");
 	else if (result == -EPROTO)
 		shunt_link_distrust(link, shunt_hand_back_wrong);
 	else
@@ -286,7 +252,7 @@ static void on_resume(struct shunt_link *link, struct shunt_stream *stream, cons
 }
 
 /* The peer has told of all it has: of the others it never knew, or they are closed there. */
-static void on_resumed(struct shunt_link *link)
+static void on_left(struct shunt_link *link)
 {
 	struct shunt_engine *engine = link->engine;
 	struct shunt_stream *stream;
@@ -298,7 +264,7 @@ static void on_resumed(struct shunt_link *link)
 			continue;
 		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);
-		resume(engine, stream, false, 0);
+		resume(engine, stream, SHUNT_NEVER);
 		shunt_lock_leave(&stream->tx.lock);
 		shunt_lock_leave(&stream->rx.lock);
 		done(engine, stream);
@@ -309,10 +275,10 @@ static void on_resumed(struct shunt_link *link)
 
 /* --- without hearing of it --- */
 
-/* As if RESUME had come from a peer that has taken all completions. Both locks held. 0 or -errno. */
+/* As if LEAVE had come from a peer that has taken all completions. Both locks held. 0 or -errno. */
 static int resume_alone(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	uint64_t offset = atomic_load(&stream->seat->out.posted), accepted;
+	uint64_t accepted;
 	const struct shunt_seat_in *in = &stream->seat->in;
 	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
 	uint8_t proof = atomic_load(&in->proof.state);
@@ -321,11 +287,8 @@ static int resume_alone(struct shunt_engine *engine, struct shunt_stream *stream
 	if (linked && proof == SHUNT_PROVEN && !shunt_intake_copied(&in->intake) &&
 	    shunt_credit_word(stream, SHUNT_CONTROL_ACCEPTED, &accepted))
 		stream->end.owed = accepted;	/* which the peer sends again, unless it is killed before */
-	if (shunt_heading_halted(&stream->seat->out.heading)) {
-		bool again = wants_again(stream, &offset, 0);
-
-		result = resume(engine, stream, again, offset);
-	}
+	if (shunt_heading_halted(&stream->seat->out.heading))
+		result = resume(engine, stream, atomic_load(&stream->seat->out.posted));
 	return linked && proof == SHUNT_EXPECTED ? -ENODATA : result;	/* NO_NONCE would not be heard */
 }
 
@@ -352,14 +315,14 @@ void shunt_failover_message(struct shunt_link *link, const struct shunt_message 
 	struct shunt_stream *stream;
 
 	shunt_assert_service_thread(link->engine);
-	if (message->type == SHUNT_MSG_RESUMED) {
-		on_resumed(link);
+	if (message->type == SHUNT_MSG_LEFT) {
+		on_left(link);
 		return;
 	}
 	stream = shunt_streams_hold_at(link, message->stream);
 	if (!stream)
 		return;
-	on_resume(link, stream, message);
+	on_leave(link, stream, &message->leave);
 	shunt_streams_unhold(stream);
 }
 

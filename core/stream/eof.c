@@ -94,7 +94,7 @@ ssize_t shunt_eof_in_doubt(struct shunt_stream *stream, int fd)
  * on the link also ends it there, so before FIN the kernel's end does not count. One exception is a reset, when bytes
  * are still to come before FIN or a switch. Another is an end that the program has been told of. A device's work for
  * a peer is here before the peer's kernel sends anything later. So a peer whose end comes before CONFIRM has not
- * switched. The modelled device's work may come later, and what a dead queue pair owes RESUME tells.
+ * switched. The modelled device's work may come later, and what a dead queue pair owes LEAVE tells.
  */
 bool shunt_eof_counts(struct shunt_stream *stream)
 {

@@ -103,8 +103,9 @@ static int measure(const struct shunt_stream *stream, uint64_t from, size_t *byt
 	return 0;
 }
 
-int shunt_hand_back_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from,
-			  const struct shunt_message *answer)
+/* Everything from stream offset `from` on becomes TCP's. As shunt_hand_back_asked(). lane.lock held. */
+static int take_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from,
+		     const struct shunt_message *answer) SHUNT_REQUIRES(stream->tx.lock)
 {
 	struct shunt_seat_out *out = &stream->seat->out;
 	size_t bytes;
@@ -129,6 +130,30 @@ int shunt_hand_back_asked(struct shunt_engine *engine, struct shunt_stream *stre
 	/* A HANDBACK without the bytes before it, heard before our answer, would be out of turn. */
 	leave_link(stream->seat, SHUNT_WORK_DATA | SHUNT_WORK_UPGRADE | SHUNT_WORK_HANDBACK);
 	return 0;
+}
+
+int shunt_hand_back_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from,
+			  const struct shunt_message *answer)
+{
+	struct shunt_seat_out *out = &stream->seat->out;
+	struct shunt_lane *lane = stream->seat->lane;
+	uint64_t handback = atomic_load(&out->handback_at);
+	bool on_link = shunt_heading_on_link(&out->heading);
+	int result;
+
+	shunt_assert_held(&stream->tx.lock);
+	if (from < atomic_load(&out->upgrade_at))
+		from = atomic_load(&out->upgrade_at);
+	if (shunt_stream_is_given(stream) ||
+	    (!on_link && (!shunt_heading_unpassed(&out->heading) || from >= handback)))
+		return answer ? shunt_link_send_now(stream->seat->link, answer) : 0;
+	if (!on_link && (stream->tx.offset > handback || shunt_heading_is(&out->heading, SHUNT_HEADING_KERNELS)))
+		return -ENODATA;	/* TCP has gone on behind bytes of the link that the peer lacks */
+	shunt_lock_take(&lane->lock);
+	result = take_back(engine, stream, from, answer);
+	shunt_lock_leave(&lane->lock);
+	shunt_lane_kick(lane);
+	return result;
 }
 
 /* --- this end does it itself --- */
@@ -161,7 +186,7 @@ static bool can_leave(struct shunt_stream *stream)
 
 /*
  * A reader that has not passed the UPGRADE may not have heard of it. It would take TCP's bytes behind the HANDBACK
- * for those before the UPGRADE. An answer to RETIRE says that it has.
+ * for those before the UPGRADE. An answer to LEAVE says that it has.
  */
 static bool is_heard(const struct shunt_stream *stream)
 {
@@ -262,7 +287,7 @@ bool shunt_hand_back_overflow(struct shunt_stream *stream, int fd)
 	return back;
 }
 
-/* A RETIRE that is to be answered, or comes later, wants nothing more. */
+/* A LEAVE that is to be answered, or comes later, wants nothing more. */
 static void note_repeated(struct shunt_stream *stream)
 {
 	struct shunt_leaving *leaving = &stream->seat->leaving;

@@ -3,8 +3,8 @@
  * Bytes of a stream's send queue become TCP's: what is not posted, and what was posted and the peer has not read or
  * not got. They are copied behind what TCP is still to take (backlog.h), and `posted` moves behind them.
  *
- * The peer asks for that, and says from where. After RETIRE its reader has not taken them; after a queue pair's death
- * (RESUME) they have not arrived. Or this end does it itself, with a HANDBACK or a REPEAT. The ring has no room
+ * The peer asks for that, and says from where. Its reader has not taken them, or after a queue pair's death they
+ * have not arrived (LEAVE). Or this end does it itself, with a HANDBACK or a REPEAT. The ring has no room
  * for them, and the direction leaves the link. Or the direction ends (repeat.h).
  */
 #ifndef SHUNT_CORE_STREAM_HAND_BACK_H
@@ -17,11 +17,12 @@ struct shunt_engine;
 extern const char shunt_hand_back_wrong[];	/* why a link is distrusted after -EPROTO */
 
 /*
- * Everything from stream offset `from` on becomes TCP's. tx.lock and lane.lock held. 0, or -errno:
- * -EPROTO where no honest peer asks for that, another where it cannot be had.
+ * Our direction is the kernel's from here on; of the link's bytes the peer has those before `from`. A `from` before our
+ * last upgrade: the peer's reader is still to come there. One behind our handback: it has been there, though we have not
+ * heard of that. 0, or -errno: -EPROTO where no honest peer asks for that, another where the rest cannot be had.
  *
- * With `answer` only if that is sent (shunt_link_send_now): a peer that has ended the link meanwhile reads its ring. Then
- * -EAGAIN, or -EPIPE.
+ * With `answer` only if that is sent (shunt_link_send_now), before TCP has a byte. A peer that has ended the link meanwhile
+ * hears no answer, and reads its ring (core/peer/silent.h): nothing changes, and the result is -EAGAIN or -EPIPE.
  */
 int shunt_hand_back_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t from,
 			  const struct shunt_message *answer) SHUNT_REQUIRES(stream->tx.lock);

@@ -85,7 +85,7 @@ static const char *on_round(struct shunt_engine *engine, struct shunt_stream *st
 			       bytes);
 }
 
-/* The answer to a RETIRE may be waiting for this one. */
+/* The answer to a LEAVE may be waiting for this one. */
 static void count_announced(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	atomic_fetch_add(&stream->seat->in.announced, 1);
@@ -158,7 +158,7 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	if (atomic_load(&in->proof.state) == SHUNT_UNPROVEN ||
 	    (nonce_at != SHUNT_NEVER && at < nonce_at))
 		return "an end before its proof";
-	/* It has overtaken the answer to our RETIRE: what is missing, and the end again, come over TCP. */
+	/* It has overtaken the answer to our LEAVE: what is missing, and the end again, come over TCP. */
 	if (shunt_intake_open(&in->intake) && at > least &&
 	    atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRING)
 		return NULL;

@@ -101,8 +101,8 @@ static uint32_t receive_ready(struct shunt_stream *stream)
 }
 
 /*
- * The stage has room. Bytes that the device has been given do not count, though the posting thread may not have said so
- * yet: the reader may have read them already.
+ * The stage has room. Bytes that the device has been given do not count: the reader may have read them, though the
+ * posting thread has not said so yet.
  */
 static bool is_roomy(const struct shunt_seat *seat)
 {

@@ -108,7 +108,7 @@ void shunt_retire_ask_again(struct shunt_stream *stream)
 
 void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_RETIRE };
+	struct shunt_message message = { .type = SHUNT_MSG_LEAVE };
 
 	shunt_group_poll_fully(engine);
 	shunt_lock_take(&stream->rx.lock);
@@ -123,8 +123,8 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_streams_because(engine, stream, reason);
 		message.stream = stream->seat->peer_id;
 		stop_sending(engine, stream);
-		message.retire.offset = resume_from(engine, stream);
-		message.retire.announced = stream->seat->out.announced;
+		message.leave.offset = resume_from(engine, stream);
+		message.leave.announced = stream->seat->out.announced;
 		shunt_link_send(stream->seat->link, &message, NULL, 0);
 	}
 	shunt_lock_leave(&stream->tx.lock);
@@ -266,7 +266,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	bool taken = is_taken(stream);
 
 	if (!taken && atomic_load(&stream->seat->leaving.retiring) != SHUNT_RETIRING) {
-		shunt_link_distrust(stream->seat->link, "a RETIRED without a RETIRE");
+		shunt_link_distrust(stream->seat->link, "a LEFT without a LEAVE");
 		return;
 	}
 	if (!taken)
@@ -502,43 +502,20 @@ static bool is_unanswered(int result)
 	return result == -EAGAIN || result == -EPIPE;
 }
 
-/*
- * Our direction is the kernel's from here on; the peer's reader stands at `offset`. An offset before our last
- * upgrade: the reader is still to come there. One behind our handback: the reader has been there, though we have not
- * heard of that.
- *
- * The peer is told `answer` before TCP has a byte. If it has ended the link, it hears no answer, and reads its ring
- * (core/peer/silent.h): then nothing changes. 0, or -errno: it cannot be; -EAGAIN, -EPIPE: it is not answered. Both locks held.
- */
+/* Our direction is the kernel's from here on, and the peer is told that. As shunt_hand_back_asked(). Both locks held. */
 static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
 		     const struct shunt_message *answer)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_seat_out *out = &stream->seat->out;
-	int result = 0;
-	bool back;
+	int result;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (offset < atomic_load(&out->upgrade_at))
-		offset = atomic_load(&out->upgrade_at);
-	back = shunt_heading_on_link(&out->heading) ||
-	       (shunt_heading_unpassed(&out->heading) && offset < atomic_load(&out->handback_at));
 	atomic_store(&out->want_link, false);
 	out->quick = false;
 	out->flip_at = SHUNT_NEVER;
 	shunt_proof_withdraw(stream);
-	if (back && !shunt_heading_on_link(&out->heading) &&
-	    (tx->offset > atomic_load(&out->handback_at) ||
-	     shunt_heading_is(&out->heading, SHUNT_HEADING_KERNELS)))
-		return -ENODATA;	/* TCP has gone on behind unread bytes of the link */
-	if (back) {
-		shunt_lock_take(&stream->seat->lane->lock);
-		result = shunt_hand_back_asked(engine, stream, offset, answer);
-		shunt_lock_leave(&stream->seat->lane->lock);
-		shunt_lane_kick(stream->seat->lane);
-	} else {
-		result = shunt_link_send_now(stream->seat->link, answer);
-	}
+	result = shunt_hand_back_asked(engine, stream, offset, answer);
 	if (!is_unanswered(result))
 		shunt_heading_turn(&out->heading, SHUNT_HEADING_IS_POSTED);	/* the peer asked, so it knows */
 	if (!result && shunt_seat_fin_is_due(out))
@@ -549,7 +526,7 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 	return result;
 }
 
-/* The queue pair has died meanwhile, or the link: RESUME says which end has what, or the peer is gone. */
+/* The queue pair has died meanwhile, or the link: another LEAVE says which end has what, or the peer is gone. */
 static bool is_moot(const struct shunt_stream *stream)
 {
 	struct shunt_link *link = stream->seat->link;
@@ -559,7 +536,7 @@ static bool is_moot(const struct shunt_stream *stream)
 
 /*
  * The answer lets the peer use TCP behind its announcements on the link. TCP may be faster, so they must have been
- * seen here before. After a QP failure do not wait: the missing announcements never arrive, and RESUME covers them.
+ * seen here before. After a QP failure do not wait: the missing announcements never arrive, and its LEAVE covers them.
  */
 static bool may_answer(struct shunt_stream *stream)
 {
@@ -570,7 +547,7 @@ static bool may_answer(struct shunt_stream *stream)
 /* False: the channel is full for now. */
 static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_RETIRED,
+	struct shunt_message message = { .type = SHUNT_MSG_LEFT,
 					 .stream = stream->seat->peer_id };
 	int result = -EPIPE;
 
@@ -599,7 +576,7 @@ static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 }
 
 /* False: the peer has asked before. */
-static bool note_asked(struct shunt_stream *stream, uint64_t offset, uint64_t announced)
+static bool note_asked(struct shunt_stream *stream, const struct shunt_leave *leave)
 {
 	struct shunt_leaving *leaving = &stream->seat->leaving;
 	uint8_t asked;
@@ -607,20 +584,19 @@ static bool note_asked(struct shunt_stream *stream, uint64_t offset, uint64_t an
 	shunt_lock_take(&stream->tx.lock);
 	asked = atomic_load(&leaving->asked);
 	if (asked == SHUNT_NOT_ASKED || asked == SHUNT_REPEATED) {
-		leaving->offset = asked == SHUNT_REPEATED ? SHUNT_NEVER : offset;
-		leaving->announced = announced;
+		leaving->offset = asked == SHUNT_REPEATED ? SHUNT_NEVER : leave->offset;
+		leaving->announced = leave->announced;
 		atomic_store(&leaving->asked, SHUNT_ASKED);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	return asked == SHUNT_NOT_ASKED || asked == SHUNT_REPEATED;
 }
 
-void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
-			uint64_t announced)
+void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_leave *leave)
 {
 	struct shunt_service *service = engine->service;
 
-	if (!note_asked(stream, offset, announced)) {
+	if (!note_asked(stream, leave)) {
 		shunt_link_distrust(stream->seat->link, "a second request to hand back");
 		return;
 	}
@@ -675,7 +651,7 @@ static void close_direction(struct shunt_engine *engine, struct shunt_stream *st
 static enum shunt_told yield(struct shunt_engine *engine, struct shunt_stream *stream,
 			     const struct shunt_stand *stand, bool to_owner)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_RETIRED,
+	struct shunt_message message = { .type = SHUNT_MSG_LEFT,
 					 .stream = stream->seat->peer_id };
 	int result;
 

@@ -27,7 +27,7 @@ struct shunt_task;
 
 /* A relative has taken it: the peer is to confirm that, if the relative has not told it. Service thread. */
 void shunt_retire_ask_again(struct shunt_stream *stream);
-/* Begins it; the peer answers RETIRED. Any thread. */
+/* Begins it: says LEAVE, which the peer answers with LEFT. Any thread. */
 void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
 /* The peer has answered and has everything: the stream becomes the kernel's. True: it is, or the link is over. */
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream);
@@ -45,9 +45,8 @@ void shunt_retire_failed(struct shunt_engine *engine, struct shunt_stream *strea
 void shunt_retire_tell_relative(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Waits until bytes that were readable before can be read from the kernel, or do not come soon. No lock held. */
 void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted);
-/* The peer wants our direction on TCP, from `offset` again. Service thread. */
-void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offset,
-			uint64_t announced);
+/* The peer has said LEAVE: it wants our direction on TCP. Service thread. */
+void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_leave *leave);
 /*
  * A relative of the peer's process has taken the peer's end, which stands there: both directions are TCP's from now on. The
  * peer is told, too. NOTHING: not yet, or never; the relative asks again. `to_owner`: the peer itself asks, and is told

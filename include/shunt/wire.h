@@ -98,10 +98,8 @@ enum shunt_message_type {
 	SHUNT_MSG_ACCEPT,	/* the claim is good, the acceptor is ready to receive on the link */
 	SHUNT_MSG_CONFIRM,	/* so is the claimant: both may announce upgrades */
 	SHUNT_MSG_REFUSE,	/* by either, instead of ACCEPT or CONFIRM: the connection stays on TCP */
-	SHUNT_MSG_RETIRE,	/* TCP for ever, please: send again on TCP what the link carried from `offset` */
-	SHUNT_MSG_RETIRED,	/* done: the link will carry no more; `reason` nonzero: it cannot be done */
-	SHUNT_MSG_RESUME,	/* the queue pair is dead: of your link's bytes I have those before `offset` */
-	SHUNT_MSG_RESUMED,	/* and that were all streams */
+	SHUNT_MSG_LEAVE,	/* of your link's bytes I have those before `offset`: send the rest on TCP, please, for ever */
+	SHUNT_MSG_LEFT,		/* done: the link will carry no more; `reason` nonzero: it cannot be done. Stream 0: no LEAVE of a dead link follows */
 	SHUNT_MSG_EXPECT,	/* with nonces: I shall take yours out of TCP at the place that you have said; write it */
 	SHUNT_MSG_MOCK,		/* our operator wants the stream on TCP: please send there until told otherwise */
 	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `onward` says which process has the connection, claim it there */
@@ -122,7 +120,7 @@ enum shunt_message_type {
 	SHUNT_MSG_TRACE,	/* please offer rings for records of sends; or: here they are */
 	SHUNT_MSG_CLOCK,	/* between hosts: what is your time? or: the answer */
 	SHUNT_MSG_KIN,		/* within one host: I have forked; my relatives show `kin` at your door (struct shunt_take) */
-	SHUNT_MSG_TAKE,		/* a relative of mine has the stream, and `take` is where it was: TCP for ever; RETIRED is the answer */
+	SHUNT_MSG_TAKE,		/* a relative of mine has the stream, and `take` is where it was: TCP for ever; LEFT is the answer */
 };
 
 /* Why an acceptor refuses; a value that the claimant does not know means what the first one means. */
@@ -299,6 +297,21 @@ struct shunt_onward {	/* where a claim is to be made; between hosts with the way
 	uint16_t gate;	/* its TCP port, network order */
 };
 
+/* A stream leaves the link. */
+struct shunt_leave {
+	uint64_t offset;	/* behind the last byte of the link that the program has read; DEAD: that the link has delivered */
+	uint64_t announced;	/* UPGRADEs and HANDBACKs of the sender so far: to be seen before the answer */
+	uint64_t heard;		/* DEAD: UPGRADEs and HANDBACKs of the receiver that have come; else 0, as are the next two */
+	uint64_t sent;		/* DEAD: behind the last byte that the sender has given to the link; 0 none */
+	uint32_t how;		/* enum shunt_leave_how */
+};
+
+enum shunt_leave_how {
+	SHUNT_LEAVE_ONE,	/* this stream, and LEFT is the answer */
+	SHUNT_LEAVE_DEAD,	/* the queue pair is dead, so all streams do: each end says so of each, and then LEFT of stream 0 */
+	SHUNT_LEAVE_ALONE,	/* as DEAD, but the sender does not wait for the peer's, and sends nothing before `sent` again */
+};
+
 struct shunt_message {
 	uint32_t type;
 	uint32_t stream;	/* the receiver's number; 0 in KNOCK, HELLO, CLAIM, ASK, QOS…, TRACE, CLOCK, KIN */
@@ -327,16 +340,7 @@ struct shunt_message {
 			uint64_t sent;	/* messages that it has sent on the stream's lane; some may name the stream */
 			uint32_t why;	/* enum shunt_refusal; for people */
 		};
-		struct {
-			uint64_t offset;
-			uint64_t announced;	/* UPGRADEs and HANDBACKs so far: to be seen before the answer */
-		} retire;
-		struct {
-			uint64_t offset;	/* behind the last byte that the link has delivered */
-			uint64_t announced;	/* UPGRADEs and HANDBACKs that have come */
-			uint64_t sent;		/* behind the last byte that the sender has given to the link; 0 none */
-			uint32_t alone;		/* 1: the sender does not wait for the peer's RESUME, and sends nothing before `sent` again */
-		} resume;
+		struct shunt_leave leave;
 		struct {
 			uint64_t offset;
 		} nonce;

@@ -63,16 +63,19 @@ static uint64_t distrusted(void)
 /* The peer's reader says that it stands at `offset`. */
 static void ask_retire(uint64_t offset)
 {
-	shunt_retire_asked(engines[1], victim, offset, stream_switches_heard(victim));
+	struct shunt_leave leave = { .offset = offset, .announced = stream_switches_heard(victim) };
+
+	shunt_retire_asked(engines[1], victim, &leave);
 }
 
 /* Its queue pair has died, and it has the bytes before `offset`. */
 static void ask_resume(uint64_t offset)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_RESUME, .stream = victim->seat->id };
+	struct shunt_message message = { .type = SHUNT_MSG_LEAVE, .stream = victim->seat->id };
 
-	message.resume.offset = offset;
-	message.resume.announced = stream_switches_announced(victim);
+	message.leave.offset = offset;
+	message.leave.heard = stream_switches_announced(victim);
+	message.leave.how = SHUNT_LEAVE_DEAD;
 	role_hear(stream_link(victim), &message, NULL, 0);
 }
 

@@ -177,7 +177,7 @@ static ssize_t tell_and_close(int fd, const struct msghdr *message, int flags)
 {
 	const struct shunt_message *said = message->msg_iov->iov_base;
 
-	if (armed && message->msg_iov->iov_len == sizeof(*said) && said->type == SHUNT_MSG_RESUME) {
+	if (armed && message->msg_iov->iov_len == sizeof(*said) && said->type == SHUNT_MSG_LEAVE) {
 		armed = false;
 		role_play_another(close_second);
 	}

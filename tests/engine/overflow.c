@@ -337,7 +337,7 @@ static bool reads;
 static void answer_too_early(void)
 {
 	struct shunt_stream *peers = stream_of(&bed.pair[0].side[1]);
-	struct shunt_message message = { .type = SHUNT_MSG_RETIRED, .stream = sender->seat->id };
+	struct shunt_message message = { .type = SHUNT_MSG_LEFT, .stream = sender->seat->id };
 
 	assert_int_equal(shunt_link_send(stream_link(peers), &message, NULL, 0), 0);
 }

@@ -334,8 +334,8 @@ static void only_a_hello_counts(void **state)
 		bool ends[2];	/* the way back, when the initiator says it, and the acceptor */
 	} lies[] = {
 		{ { .type = SHUNT_MSG_CLAIM }, { false, false } },
-		{ { .type = SHUNT_MSG_RESUMED }, { false, false } },
-		{ { .type = SHUNT_MSG_RETIRED, .stream = 1 }, { false, false } },
+		{ { .type = SHUNT_MSG_LEFT }, { false, false } },
+		{ { .type = SHUNT_MSG_LEFT, .stream = 1 }, { false, false } },
 		{ { .type = 99 }, { false, false } },
 		{ { .type = SHUNT_MSG_HELLO, .hello = { .magic = 1 } }, { true, true } },
 		{ { .type = SHUNT_MSG_HELLO }, { true, true } },
@@ -424,7 +424,7 @@ static ssize_t keep_resumed(int fd, const struct msghdr *header, int flags)
 	const struct iovec *iov = header->msg_iov;
 
 	if (!keeping || iov->iov_len != sizeof(struct shunt_message) ||
-	    ((struct shunt_message *)iov->iov_base)->type != SHUNT_MSG_RESUMED)
+	    ((struct shunt_message *)iov->iov_base)->type != SHUNT_MSG_LEFT)
 		return sendmsg(fd, header, flags);
 	errno = EAGAIN;
 	return -1;
@@ -457,7 +457,7 @@ static void a_request_ends_with_the_queue_pair(void **state)
 	end();
 }
 
-/* RESUME has said where TCP goes on; who has heard it waits for no answer. */
+/* LEAVE has said where TCP goes on; who has heard it waits for no answer. */
 static void nothing_is_answered_behind_resume(void **state)
 {
 	struct shunt_config given = config();

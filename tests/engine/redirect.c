@@ -167,7 +167,7 @@ void sent_on_to_a_gate(void **state)
 /* The claimant does not know yet where it is to answer. */
 void nothing_is_said_before_the_acceptance(void **state)
 {
-	static const enum shunt_message_type types[] = { SHUNT_MSG_RETIRE,  SHUNT_MSG_RETIRED,
+	static const enum shunt_message_type types[] = { SHUNT_MSG_LEAVE,   SHUNT_MSG_LEFT,
 							 SHUNT_MSG_CONFIRM, SHUNT_MSG_EXPECT,
 							 SHUNT_MSG_MOCK,    SHUNT_MSG_NONCE,
 							 SHUNT_MSG_PROVEN,  SHUNT_MSG_NO_NONCE };

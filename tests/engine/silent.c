@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stranger whose service thread answers no RETIRE (core/peer/silent.h): engine 1, which takes no step. The clock is the
+ * A stranger whose service thread answers no LEAVE (core/peer/silent.h): engine 1, which takes no step. The clock is the
  * test's.
  */
 #include "tests/engine/liar.h"

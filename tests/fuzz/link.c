@@ -159,8 +159,10 @@ static void fill(struct shunt_message *message, int fds[16], int *count)
 		message->accept.place = some_place();
 		break;
 	default:
-		message->retire.offset = fuzz_world.start + fuzz_byte(in);
-		message->retire.announced = fuzz_below(in, 3);
+		message->leave.offset = fuzz_world.start + fuzz_byte(in);
+		message->leave.announced = fuzz_below(in, 3);
+		message->leave.heard = fuzz_below(in, 3);
+		message->leave.how = fuzz_below(in, 4);
 	}
 }
 
@@ -204,7 +206,7 @@ static void change_field(struct shunt_message *message)
 
 static void say(void)
 {
-	struct shunt_message message = { .type = fuzz_below(in, 14), .stream = fuzz_below(in, 4) ? talker.seat : fuzz_byte(in) };
+	struct shunt_message message = { .type = fuzz_below(in, SHUNT_MSG_KNOCK), .stream = fuzz_below(in, 4) ? talker.seat : fuzz_byte(in) };
 	unsigned int wrong = fuzz_byte(in);
 	size_t size = sizeof(message);
 	int fds[16], count = 0;

@@ -341,14 +341,26 @@ static struct shunt_stand some_stand(struct shunt_stream *stream)
 	return stand;
 }
 
+static struct shunt_leave some_leave(struct shunt_stream *stream)
+{
+	struct shunt_leave leave = { .offset = some_value(stream), .how = fuzz_below(in, 4) };
+	bool told = stream && fuzz_below(in, 2);
+
+	leave.announced = told ? stream_switches_heard(stream) : fuzz_byte(in);
+	leave.heard = told ? stream_switches_announced(stream) : fuzz_byte(in);
+	leave.sent = fuzz_below(in, 2) ? some_value(stream) : 0;
+	return leave;
+}
+
 static void inject_message(struct shunt_link *link)
 {
 	struct fuzz_conn *conn = some_conn();
 	struct shunt_stream *stream = some_stream(), *own = fuzz_world_stream(conn, FUZZ_HOSTILE);
 	static const uint32_t late[] = { SHUNT_MSG_NONCE, SHUNT_MSG_NONCE + 1, SHUNT_MSG_NONCE + 2,
 					 SHUNT_MSG_KIN, SHUNT_MSG_TAKE };
-	uint32_t type = (uint32_t)fuzz_below(in, 20);	/* but those of possession.h */
-	struct shunt_message message = { .type = type < 15 ? type : late[type - 15], .stream = some_id(stream) };
+	uint32_t type = (uint32_t)fuzz_below(in, SHUNT_MSG_KNOCK + 5);	/* but those of possession.h */
+	struct shunt_message message = { .type = type < SHUNT_MSG_KNOCK ? type : late[type - SHUNT_MSG_KNOCK],
+					 .stream = some_id(stream) };
 	char space[CMSG_SPACE(4 * sizeof(int))] = { 0 };
 	struct iovec iov = { &message, sizeof(message) };
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1 };
@@ -377,11 +389,12 @@ static void inject_message(struct shunt_link *link)
 	case SHUNT_MSG_ACCEPT:
 		message.accept.place = some_place(link, stream);
 		break;
-	case SHUNT_MSG_RETIRE:
-		message.retire.offset = some_value(stream);
-		message.retire.announced = stream && fuzz_below(in, 2) ?
-						   stream_switches_heard(stream) :
-						   fuzz_byte(in);
+	case SHUNT_MSG_LEAVE:
+		message.leave = some_leave(stream);
+		break;
+	case SHUNT_MSG_LEFT:
+		message.stream = fuzz_below(in, 4) ? message.stream : 0;
+		message.reason = fuzz_below(in, 3);
 		break;
 	case SHUNT_MSG_NONCE:
 		message.nonce.offset = some_value(stream);
@@ -392,12 +405,6 @@ static void inject_message(struct shunt_link *link)
 		break;
 	case SHUNT_MSG_TAKE:
 		message.take = some_stand(stream);
-		break;
-	case SHUNT_MSG_RESUME:
-		message.resume.offset = some_value(stream);
-		message.resume.announced = stream && fuzz_below(in, 2) ?
-						   stream_switches_announced(stream) :
-						   fuzz_byte(in);
 		break;
 	default:
 		message.reason = fuzz_below(in, 3);

@@ -198,7 +198,7 @@ def refuses(channel, heard):
 
 def accepts_unproven(channel, heard):
     channel.send(enemy.ACCEPT, heard.number, bytes(24 + 16) + struct.pack("=I", 0))
-    channel.send(enemy.RETIRE, 1, bytes(24))
+    channel.send(enemy.LEAVE, 1, bytes(40))
     enemy.hello(channel)
 
 
@@ -402,7 +402,7 @@ def before_any_proof(where):
     """HELLO, claims and everything else from one that has proven nothing."""
     ready()
     kinds = [lambda c: enemy.hello(c), lambda c: [enemy.claim(c, end) for end in enemy.connections(where["ports"][0])],
-             lambda c: c.send(enemy.RESUME, 1, bytes(24)), lambda c: c.send(enemy.SHOWN, 1 | enemy.BIT, struct.pack("=II", 0, 8)),
+             lambda c: c.send(enemy.LEAVE, 1, bytes(32) + struct.pack("=I", 1)), lambda c: c.send(enemy.SHOWN, 1 | enemy.BIT, struct.pack("=II", 0, 8)),
              lambda c: c.knock(), lambda c: c.send(enemy.ASK, 0, bytes(200)), lambda c: c.send(77, 1, os.urandom(200)),
              lambda c: c.send(enemy.CHALLENGE, 1 | enemy.BIT, os.urandom(100)), lambda c: makes_noise(c)]
     while not is_over(0.005):
@@ -932,7 +932,7 @@ def on_link(where, channel, sock, number):
 
 
 def answers_no_retire(where):
-    """Eight connections on one link, for each call that wants them back on TCP; it answers no RETIRE, and no RESUME."""
+    """Eight connections on one link, for each call that wants them back on TCP; it answers no LEAVE."""
     ready()
     for word in b"pass!", b"splice", b"setresuid", b"fork":
         channel, sock, _ = linked(where)
@@ -1180,7 +1180,7 @@ def accept_body(heard, **more):
 # To a CLAIM of a proven connection: type, whether of its stream, and what it says.
 ANSWERS = [(enemy.ACCEPT, dict(offset=2 ** 62)), (enemy.ACCEPT, dict(size=3)), (enemy.ACCEPT, dict(stream=0)),
            (enemy.ACCEPT, dict(stream=2 ** 31)), (enemy.ACCEPT, dict(lane=99)), (enemy.ACCEPT, dict(tcp=7)),
-           (enemy.REDIRECT, {}), (enemy.RETIRE, {}), (enemy.RETIRED, {}), (enemy.MOCK, {}), (enemy.RESUME, {}),
+           (enemy.REDIRECT, {}), (enemy.LEAVE, {}), (enemy.LEFT, {}), (enemy.MOCK, {}), (enemy.LEFT, {}),
            (enemy.HELLO, {}), (enemy.CLAIM, {}), (enemy.REFUSE, {})]
 
 

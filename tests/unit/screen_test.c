@@ -230,7 +230,7 @@ static void all_wait(void **state)
 /* A message for which no descriptors are due: it is not received, and its descriptor stays in the queue. */
 static void none_is_received_that_is_not_due(void **state)
 {
-	struct shunt_message message = { .type = SHUNT_MSG_RETIRED };
+	struct shunt_message message = { .type = SHUNT_MSG_LEFT };
 	struct shunt_channel channel;
 	char space[CMSG_SPACE(sizeof(int))] = { 0 };
 	struct iovec iov = { &message, sizeof(message) };
