@@ -400,7 +400,7 @@ enum shunt_proof stream_proof(const struct shunt_stream *stream)
 
 const uint8_t *stream_nonce(const struct shunt_stream *stream, enum stream_nonce whose)
 {
-	return whose == STREAM_SHOWS ? stream->seat->out.nonce : stream->seat->in.proof.nonce;
+	return whose == STREAM_SHOWS ? stream->tx.nonce : stream->seat->in.proof.nonce;
 }
 
 uint64_t stream_nonce_moved(const struct shunt_stream *stream, enum stream_nonce whose)

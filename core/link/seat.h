@@ -205,7 +205,6 @@ struct shunt_seat_out {
 	_Atomic uint64_t announced;	/* UPGRADEs and HANDBACKs */
 	_Atomic uint64_t
 		stuck_since; /* that, or HALTED, for longer than the program may be willing to wait: user_timeout.h */
-	uint8_t nonce[SHUNT_NONCE_BYTES];	/* as it is shown; of use from `show` on */
 	struct shunt_deferred_fin fin_later;
 	struct shunt_send_stage stage;	/* bytes accepted from the program that could not be posted at once */
 	struct shunt_copying copying;

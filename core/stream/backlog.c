@@ -19,7 +19,7 @@
 
 void shunt_backlog_free(struct shunt_stream *stream)
 {
-	if (stream->tx.backlog.bytes != stream->seat->out.nonce)	/* between hosts, before there is a link to be sent again from */
+	if (stream->tx.backlog.bytes != stream->tx.nonce)
 		free(stream->tx.backlog.bytes);
 	stream->tx.backlog.bytes = NULL;
 }

@@ -19,6 +19,14 @@ uint8_t *shunt_backlog_add(struct shunt_stream *stream, size_t bytes)
 void shunt_backlog_drop(struct shunt_stream *stream, size_t bytes)
 	SHUNT_REQUIRES(stream->tx.lock);
 void shunt_backlog_free(struct shunt_stream *stream);
+/* How many bytes of the stream wait for TCP; a nonce has none of these. tx.lock held. */
+static inline size_t shunt_backlog_left(const struct shunt_tx *tx)
+{
+	return tx->backlog.bytes && tx->backlog.bytes != tx->nonce ?
+		       tx->backlog.size - tx->backlog.done :
+		       0;
+}
+
 /* tx.backlog.bytes will be written, even if the program closes the stream. */
 void shunt_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);

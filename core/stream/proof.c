@@ -40,7 +40,7 @@ void shunt_proof_agree(struct shunt_link *link, struct shunt_stream *stream,
 	memcpy(facts.hellos, link->hellos, sizeof(facts.hellos));
 	memcpy(facts.chance[!claims], stream->seat->in.proof.nonce, SHUNT_CHANCE_BYTES);
 	memcpy(facts.chance[claims], theirs, SHUNT_CHANCE_BYTES);
-	shunt_nonce_make(&facts, claims, stream->seat->out.nonce);
+	shunt_nonce_make(&facts, claims, stream->tx.nonce);
 	shunt_nonce_make(&facts, !claims, stream->seat->in.proof.nonce);
 	atomic_store(&stream->seat->out.show, SHUNT_OWED);
 	atomic_store(&stream->seat->in.proof.state, SHUNT_UNPROVEN);
@@ -380,9 +380,9 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (atomic_load(&out->show) == SHUNT_PLACED &&
 	    atomic_load(&stream->state) == SHUNT_LINKED &&
 	    !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE)) {
-		tx->backlog.bytes = out->nonce;	/* takes no memory that could be refused */
+		tx->backlog.bytes = tx->nonce;	/* takes no memory that could be refused */
 		tx->backlog.done = 0;
-		tx->backlog.size = sizeof(out->nonce);
+		tx->backlog.size = sizeof(tx->nonce);
 		tx->nonce_at = tx->bytes.tcp;
 		if (shunt_backlog_write(engine, stream->fd, stream) == -EAGAIN)
 			shunt_backlog_await(engine, stream);

@@ -4,6 +4,7 @@
 #include <sys/ioctl.h>
 #include "core/engine.h"
 #include "core/lane/send_queue.h"
+#include "core/stream/backlog.h"
 #include "core/stream/peek.h"
 #include "core/stream/repeat.h"
 #include "core/stream/proof.h"
@@ -75,8 +76,7 @@ static uint64_t without_ours(struct shunt_stream *stream, uint64_t unsent)
 	if (!shunt_lock_try(&tx->lock))
 		return SHUNT_NEVER;
 	unsent -= (uint64_t)shunt_proof_unsent(tx, unsent > INT32_MAX ? INT32_MAX : (int)unsent);
-	if (tx->backlog.bytes && tx->backlog.bytes != out->nonce)
-		ours = tx->backlog.size - tx->backlog.done;
+	ours = shunt_backlog_left(tx);
 	shunt_lock_leave(&tx->lock);
 	return unsent + ours;
 }
@@ -119,8 +119,7 @@ int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *
 	tcp -= shunt_proof_unsent(tx, tcp);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&out->heading))
 		tcp += shunt_narrow_int(tx->offset - atomic_load(&out->posted));
-	if (tx->backlog.bytes && tx->backlog.bytes != out->nonce)
-		tcp += shunt_narrow_int(tx->backlog.size - tx->backlog.done);
+	tcp += shunt_narrow_int(shunt_backlog_left(tx));
 	shunt_lock_leave(&tx->lock);
 	return tcp;
 }

@@ -135,6 +135,7 @@ struct shunt_tx {	/* tx.lock */
 	uint64_t offset;	/* of the next byte: sent by TCP, or placed or staged for the link */
 	struct shunt_tx_trace trace;
 	struct shunt_bytes bytes;
+	uint8_t nonce[SHUNT_NONCE_BYTES];	/* as it is shown; of use from seat.out.show on, and while the backlog is it */
 	uint64_t nonce_at;	/* bytes.tcp when the nonce was written (proof.h); SHUNT_NEVER: it has not been */
 	struct shunt_backlog backlog;
 	uint64_t sizes[SHUNT_SIZE_BUCKETS];	/* histogram of what each send took */

@@ -174,8 +174,8 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	if (!is_in_use(stream) || stream->holds || stream->seat->link || stream->fd >= 0)
 		return;
 	atomic_store(&stream->state, SHUNT_UNUSED);
-	shunt_backlog_free(stream);	/* its bytes may lie in the seat */
 	give_up_seat(stream);
+	shunt_backlog_free(stream);
 	free(atomic_exchange(&stream->pacing, NULL));
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
