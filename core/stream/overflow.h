@@ -6,9 +6,8 @@
  * tcp_wmem bounds it, and the ring's growth.
  *
  * Such bytes are copied once more. So the stage is open only while the ring is small, or for a reader that has given no
- * credit for some milliseconds. The next credit closes it. Staged bytes are posted as
- * room comes, by any thread that polls, at last the service thread. Memory goes back when the stage is empty
- * (reclaim.c).
+ * credit for some milliseconds. The next credit closes it. Staged bytes are posted as room comes, by any thread that
+ * polls, at last the service thread. Memory goes back when the stage is empty (reclaim.c).
  *
  * A direction that leaves the link, or ends, takes such bytes to TCP (hand_back.h). The kernel has them then, also
  * when the process has ended.
