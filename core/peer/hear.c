@@ -144,7 +144,7 @@ void shunt_hear_message(struct shunt_link *link, const struct shunt_message *mes
 	if (atomic_load(&link->state) == SHUNT_LINK_BROKEN && message->type != SHUNT_MSG_LEFT &&
 	    message->type != SHUNT_MSG_NO_NONCE)
 		return;
-	if (message->type >= SHUNT_MSG_QOS && message->type <= SHUNT_MSG_QOS_ASK) {
+	if (message->type >= SHUNT_MSG_QOS && message->type <= SHUNT_MSG_QOS_PERIOD) {
 		shunt_qos_hear(link, message, fds, count);
 		return;
 	}

@@ -13,7 +13,7 @@
 void shunt_qos_introduce(struct shunt_link *link)
 {
 	const char *wanted = link->engine->config.qos_class;
-	struct shunt_message message = { .type = SHUNT_MSG_QOS_DECLARE };
+	struct shunt_message message = { .type = SHUNT_MSG_QOS };
 
 	if (!link->initiator)
 		return;
@@ -167,7 +167,7 @@ static const char *hear_ask(struct shunt_link *link, const struct shunt_qos_gran
 
 	if (!throttle || period->number > UINT16_MAX || period->rate || period->period_ms ||
 	    period->reservation || period->batch || period->paced || period->zero)
-		return "a QOS_ASK that makes no sense";
+		return "a QOS_REPORT that makes no sense";
 	if (!throttle->counted || period->number != throttle->account.number)
 		return NULL;
 	throttle->fetch.asked = true;
@@ -191,7 +191,7 @@ static const char *hear_as_client(struct shunt_link *link, const struct shunt_me
 		return hear_pool(link, &message->pool, fds, count);
 	case SHUNT_MSG_QOS_PERIOD:
 		return hear_period(link, &message->period);
-	case SHUNT_MSG_QOS_ASK:
+	case SHUNT_MSG_QOS_REPORT:
 		return hear_ask(link, &message->period);
 	default:
 		return "a QOS from the wrong end";

@@ -122,7 +122,7 @@ static void tell_pool(struct shunt_throttle *throttle)
 static void ask_all(struct shunt_service *service)
 {
 	struct shunt_monitor *monitor = service->qos->monitor;
-	struct shunt_message message = { .type = SHUNT_MSG_QOS_ASK, .period.number = monitor->ledger.number };
+	struct shunt_message message = { .type = SHUNT_MSG_QOS_REPORT, .period.number = monitor->ledger.number };
 
 	monitor->asked = true;
 	for (struct shunt_link *link = service->links; link; link = link->next)

@@ -413,9 +413,9 @@ static const char *hear_declaration(struct shunt_link *link, const struct shunt_
 
 	if (!shunt_qos_name_is_sound(word->name) || word->rate || word->taken || word->waits ||
 	    word->period_ms)
-		return "a QOS_DECLARE without a class";
+		return "a QOS without a class";
 	if (throttle && (throttle->declared[0] || throttle->class != SHUNT_QOS_NO_CLASS))
-		return "a QOS_DECLARE out of turn";
+		return "a QOS out of turn";
 	throttle = shunt_throttle_of(link);
 	if (throttle) /* else it has the class of who declares nothing */
 		memcpy(throttle->declared, word->name, sizeof(throttle->declared));
@@ -445,7 +445,7 @@ static const char *hear_report(struct shunt_link *link, const struct shunt_qos_w
 const char *shunt_qos_node_hears(struct shunt_link *link, const struct shunt_message *message)
 {
 	switch (message->type) {
-	case SHUNT_MSG_QOS_DECLARE:
+	case SHUNT_MSG_QOS:
 		return hear_declaration(link, &message->qos);
 	case SHUNT_MSG_QOS_REPORT:
 		return hear_report(link, &message->qos);

@@ -111,12 +111,10 @@ enum shunt_message_type {
 	SHUNT_MSG_NONCE,	/* with nonces: mine will stand in TCP at `offset` */
 	SHUNT_MSG_PROVEN,	/* I have read yours there */
 	SHUNT_MSG_NO_NONCE,	/* I shall not write it, or cannot take yours out: the stream stays on TCP */
-	SHUNT_MSG_QOS,		/* by the acceptor, before ACCEPT and again when it changes: you are of this class, with this limit */
-	SHUNT_MSG_QOS_DECLARE,	/* by the claimant, before CLAIM: I should like to be of this class */
-	SHUNT_MSG_QOS_REPORT,	/* by the claimant, once a period while it sends: tokens so far */
+	SHUNT_MSG_QOS,		/* by the claimant, before CLAIM: I should like to be of this class; by the acceptor, before ACCEPT and again when it changes: you are, with this limit */
+	SHUNT_MSG_QOS_REPORT,	/* by the acceptor: write reports until this period ends; by the claimant, once a period while it sends: tokens so far */
 	SHUNT_MSG_QOS_POOL,	/* by the acceptor: tokens for all are in this word; + on the soft device its page's descriptor */
 	SHUNT_MSG_QOS_PERIOD,	/* by the acceptor: a period begins, and these are your tokens */
-	SHUNT_MSG_QOS_ASK,	/* by the acceptor: write reports until this period ends */
 	SHUNT_MSG_TRACE,	/* please offer rings for records of sends; or: here they are */
 	SHUNT_MSG_CLOCK,	/* between hosts: what is your time? or: the answer */
 	SHUNT_MSG_KIN,		/* within one host: I have forked; my relatives show `kin` at your door (struct shunt_take) */
@@ -209,7 +207,7 @@ struct shunt_qos_word { /* what a type does not name is 0 */
 	uint64_t taken;	/* QOS_REPORT: tokens, since the link is up */
 	uint64_t waits;	/* QOS_REPORT: how often bytes have had to wait for tokens */
 	uint32_t period_ms;	/* QOS: of the reports */
-	char name[SHUNT_QOS_NAME]; /* QOS, QOS_DECLARE: letters, digits, '.', '-' and '_', then 0 */
+	char name[SHUNT_QOS_NAME]; /* QOS: letters, digits, '.', '-' and '_', then 0 */
 };
 
 /* A word of memory that several clients change by FETCH_AND_ADD: core/qos/pool.h. */
@@ -219,7 +217,7 @@ struct shunt_qos_pool {
 	uint32_t zero;
 };
 
-struct shunt_qos_grant {	/* ASK: the number alone */
+struct shunt_qos_grant {	/* QOS_REPORT of an acceptor: the number alone */
 	uint64_t rate;	/* of all tokens, as in shunt_qos_word */
 	uint32_t number;	/* below 2^16, one more than that of the last one, or 0 behind the highest */
 	uint32_t period_ms;	/* 0: no tokens are needed any more, and all else is 0 */

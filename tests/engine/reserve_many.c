@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { MANY = 1000, TYPES = SHUNT_MSG_QOS_ASK + 1 };
+enum { MANY = 1000, TYPES = SHUNT_MSG_QOS_PERIOD + 1 };
 
 static struct shunt_sys counting;
 static int told[TYPES]; /* messages that clients who are not there were told */
@@ -79,13 +79,13 @@ void many_clients_come(void **state)
 	/* Nothing happens: nobody is asked. */
 	run_period(false);
 	assert_int_equal(told[SHUNT_MSG_QOS_PERIOD], MANY);
-	assert_int_equal(told[SHUNT_MSG_QOS_ASK], 0);
+	assert_int_equal(told[SHUNT_MSG_QOS_REPORT], 0);
 	assert_int_equal(told[SHUNT_MSG_QOS_POOL], 0);
 	assert_in_range(granted_to_all(), monitor()->ledger.capacity / 2 - MANY - 1,
 			monitor()->ledger.capacity / 2);
 	run_period(true);
 	assert_int_equal(told[SHUNT_MSG_QOS_PERIOD], MANY);
-	assert_int_equal(told[SHUNT_MSG_QOS_ASK], MANY);
+	assert_int_equal(told[SHUNT_MSG_QOS_REPORT], MANY);
 	for (int i = MANY - 1; i >= 0; i--)
 		phantom_go(links[i]);
 	assert_int_equal(monitor()->pools[0].links, 1);

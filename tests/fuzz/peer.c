@@ -280,7 +280,7 @@ static int some_descriptors(struct fuzz_conn *conn, int fds[4])
 /* A message of tokens, sound except for the bytes drawn. */
 static void make_qos(struct shunt_message *message)
 {
-	message->type = SHUNT_MSG_QOS + fuzz_below(in, 6);
+	message->type = SHUNT_MSG_QOS + fuzz_below(in, SHUNT_MSG_QOS_PERIOD - SHUNT_MSG_QOS + 1);
 	message->stream = !fuzz_below(in, 8);
 	switch (message->type) {
 	case SHUNT_MSG_QOS_POOL:
@@ -296,10 +296,11 @@ static void make_qos(struct shunt_message *message)
 								     .paced = fuzz_below(in, 2) };
 		message->period.number = fuzz_below(in, 4) ? fuzz_byte(in) : fuzz_u32(in);
 		break;
-	case SHUNT_MSG_QOS_ASK:
-		message->period.number = fuzz_byte(in);
-		break;
 	case SHUNT_MSG_QOS_REPORT:
+		if (fuzz_below(in, 2)) {
+			message->period.number = fuzz_byte(in);
+			break;
+		}
 		message->qos.taken = fuzz_u64(in);
 		message->qos.waits = fuzz_byte(in);
 		break;
