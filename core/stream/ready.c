@@ -104,13 +104,12 @@ static uint32_t receive_ready(struct shunt_stream *stream)
  * The stage has room. Bytes that the device has been given do not count: the reader may have read them, though the
  * posting thread has not said so yet.
  */
-static bool is_roomy(const struct shunt_seat *seat)
+static __attribute__((noinline)) bool is_roomy(const struct shunt_seat *seat)
 {
 	const struct shunt_seat_out *out = &seat->out;
 	int64_t window;
 
-	if (__builtin_expect(!shunt_seat_rest(out) && !seat->window, 1) ||
-	    shunt_send_queue_roomy(seat))
+	if (shunt_send_queue_roomy(seat))
 		return true;
 	window = shunt_send_queue_limit(seat);
 	return !seat->window &&
@@ -124,7 +123,8 @@ static bool has_room(struct shunt_stream *stream, const struct shunt_seat *seat)
 
 	if (shunt_seat_turns(out))
 		return true;
-	if (shunt_seat_room(out, atomic_load(&out->staged)) >= out->ring.bytes / 2 && is_roomy(seat))
+	if (shunt_seat_room(out, atomic_load(&out->staged)) >= out->ring.bytes / 2 &&
+	    (__builtin_expect(!shunt_seat_rest(out) && !seat->window, 1) || is_roomy(seat)))
 		return true;
 	return shunt_overflow_has_room(stream);
 }
@@ -141,9 +141,8 @@ static bool sends_tcp(const struct shunt_stream *stream)
  * than that always grows as the reader reads (PF-19). A sender found without room wants to be told of the next
  * credit.
  */
-static bool link_writable(struct shunt_stream *stream)
+static bool link_writable(struct shunt_stream *stream, struct shunt_seat *seat)
 {
-	struct shunt_seat *seat = shunt_stream_seat(stream);
 	struct shunt_seat_out *out = &seat->out;
 
 	if (__builtin_expect(shunt_seat_is_none(seat) || atomic_load_explicit(&seat->lane->failed,
@@ -162,7 +161,7 @@ static bool link_writable(struct shunt_stream *stream)
 
 uint32_t shunt_ready_user(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat->out;
+	struct shunt_seat *seat = shunt_stream_seat(stream);
 	uint32_t ready;
 
 	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
@@ -172,8 +171,8 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 		ready |= EPOLLOUT | EPOLLWRNORM;
 		if (ready & EPOLLRDHUP)
 			ready |= EPOLLHUP;
-	} else if (!sends_tcp(stream) && !shunt_heading_halted(&out->heading) &&
-		   link_writable(stream)) {
+	} else if (!sends_tcp(stream) && !shunt_heading_halted(&seat->out.heading) &&
+		   link_writable(stream, seat)) {
 		ready |= EPOLLOUT | EPOLLWRNORM;
 	}
 	return ready;
@@ -192,6 +191,7 @@ static bool awaits_handback(struct shunt_seat_out *out)
 uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 {
 	uint32_t ask = wanted & EPOLLPRI;	/* urgent data is never on the link */
+	struct shunt_seat *seat = shunt_stream_seat(stream);
 
 	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
 		return ~0u;
@@ -202,13 +202,12 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 	 * the rest comes over TCP, and perhaps the end with it. Behind a repeat FIN tells of the end.
 	 */
 	else if ((shunt_end_at(&stream->end) != SHUNT_NEVER && !ended(stream)) ||
-		 (shunt_intake_on_link(&stream->seat->in.intake) &&
-		  !shunt_intake_repeats(&stream->seat->in.intake) &&
-		  atomic_load(&stream->seat->in.boundary) != SHUNT_NEVER))
+		 (shunt_intake_on_link(&seat->in.intake) && !shunt_intake_repeats(&seat->in.intake) &&
+		  atomic_load(&seat->in.boundary) != SHUNT_NEVER))
 		ask |= EPOLLRDHUP;
 	if (sends_tcp(stream) && !atomic_load(&stream->tx.backlog.bytes) &&
-	    !shunt_heading_halted(&stream->seat->out.heading) && !shunt_proof_holds(stream)) {
-		if (awaits_handback(&stream->seat->out))
+	    !shunt_heading_halted(&seat->out.heading) && !shunt_proof_holds(stream)) {
+		if (awaits_handback(&seat->out))
 			ask |= EPOLLERR;
 		else if (
 			!was_reset(
@@ -216,8 +215,7 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 			ask |= EPOLLOUT | EPOLLWRNORM;
 	}
 	/* Bytes before an upgrade may still be in the kernel's hands: if they are refused, all is over. */
-	else if (shunt_heading_unpassed(&stream->seat->out.heading) ||
-		 shunt_heading_halted(&stream->seat->out.heading))
+	else if (shunt_heading_unpassed(&seat->out.heading) || shunt_heading_halted(&seat->out.heading))
 		ask |= EPOLLERR;
 	return ask;
 }
