@@ -52,12 +52,20 @@ static int fake_fcntl(int fd, int command, ...)
 	return command == F_DUPFD_CLOEXEC ? fake_open() : 0;
 }
 
+/* The descriptor has no name. */
+static ssize_t fake_readlink(const char *path, char *text, size_t bytes)
+{
+	(void)path, (void)text, (void)bytes;
+	return 0;
+}
+
 static uint64_t fake_now(void)
 {
 	return fake_clock;
 }
 
-struct shunt_sys fake_sys = { .close = fake_close, .fcntl = fake_fcntl, .now = fake_now };
+struct shunt_sys fake_sys = { .close = fake_close, .fcntl = fake_fcntl,
+			   .readlink = fake_readlink, .now = fake_now };
 
 struct shunt_engine *fake_engine(void)
 {
