@@ -105,6 +105,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->config = *config;
 	engine->device_choice = shunt_config_device(engine->config.device, &engine->device_name);
 	engine->sys = sys;
+	engine->steps = (struct shunt_steps){ .sys = sys, .config = &engine->config };
 	engine->lane_hooks = &shunt_delivered_hooks;
 	engine->end_hooks = &end_hooks;
 	engine->link_hooks = &shunt_hear_hooks;

@@ -29,7 +29,7 @@
 #include "core/stream/stream_end.h"
 #include "core/stream/stream_error.h"
 #include "core/stream/streams.h"
-#include "core/trace/slow.h"
+#include "core/trace/slow_step.h"
 
 struct shunt_service;
 struct shunt_rendezvous;
@@ -140,7 +140,7 @@ struct shunt_engine {
 	struct shunt_fault fault;	/* large, and cold while there is no rule */
 	/* ns: all that was there then has been polled; while polled.metered. group.lock */
 	uint64_t emptied_at;
-	shunt_slow_log slow;	/* what `shunt log` shows */
+	struct shunt_steps steps;	/* that took long */
 };
 
 /* The hooks that its polls call. */

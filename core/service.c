@@ -183,7 +183,7 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 		return NULL;
 	service->engine = engine;
 	shunt_lock_rank(&service->inbox_lock, SHUNT_RANK_INBOX);
-	if (!shunt_identity_make(engine, &engine->identity)) {
+	if (!shunt_identity_make(engine->sys, &engine->identity)) {
 		*reason = SHUNT_REASON_NO_RANDOM;
 		free(service);
 		return NULL;
@@ -245,7 +245,7 @@ static bool revive(struct shunt_service *service)
 	shunt_task_at(&service->tasks.claim_task_unclaimed, 0);
 	shunt_task_at(&service->tasks.claim_task_offers, 0);	/* it may have come too late for the former one */
 	/* Strangers know the names that the former one had. */
-	service->ended = !shunt_identity_make(engine, &engine->identity) ||
+	service->ended = !shunt_identity_make(engine->sys, &engine->identity) ||
 			 shunt_local_sockets_open(service) ||
 			 (!engine->manual && !start_thread(service));
 	if (service->ended)

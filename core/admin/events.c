@@ -30,7 +30,7 @@ int shunt_events_command(struct shunt_engine *engine, int count, char **words,
 	shunt_json_number(&json, "poll_warn_us", shunt_config_live(&engine->config.poll_warn_us));
 	shunt_json_number(&json, "slow_us", shunt_config_live(&engine->config.slow_us));
 	shunt_json_put(&json, ",");
-	shunt_slow_json(&engine->slow, (uint64_t)after, &json);
+	shunt_slow_json(&engine->steps.log, (uint64_t)after, &json);
 	shunt_json_put(&json, "}\n");
 	text = shunt_json_end(&json, &bytes);
 	if (!text) {

@@ -89,8 +89,8 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine,
 	shunt_json_number(text, "comebacks", atomic_load(&engine->reconnects));
 	shunt_json_number(text, "streams_returned", atomic_load(&engine->returns));
 	shunt_json_number(text, "mocked", atomic_load(&engine->mocked));
-	shunt_json_number(text, "poll_gaps", shunt_slow_count(&engine->slow, SHUNT_STEP_POLL));
-	shunt_json_number(text, "slow_steps", shunt_slow_steps(&engine->slow));
+	shunt_json_number(text, "poll_gaps", shunt_slow_count(&engine->steps.log, SHUNT_STEP_POLL));
+	shunt_json_number(text, "slow_steps", shunt_slow_steps(&engine->steps.log));
 	shunt_json_number(text, "slow_looks", atomic_load(&engine->slow_looks));
 	shunt_json_number(text, "slow_lanes", atomic_load(&engine->slow_lanes));
 	shunt_json_number(text, "faults", atomic_load(&engine->fault.struck));

@@ -2,11 +2,11 @@
 #include "core/base/identity.h"
 #include <stdio.h>
 #include <sys/random.h>
-#include "core/engine.h"
+#include "core/base/sys.h"
 
-bool shunt_identity_make(struct shunt_engine *engine, struct shunt_identity *identity)
+bool shunt_identity_make(const struct shunt_sys *sys, struct shunt_identity *identity)
 {
-	return engine->sys->getrandom(identity->bytes, sizeof(identity->bytes), GRND_NONBLOCK) ==
+	return sys->getrandom(identity->bytes, sizeof(identity->bytes), GRND_NONBLOCK) ==
 	       sizeof(identity->bytes);
 }
 

@@ -10,12 +10,12 @@
 #include <stdbool.h>
 #include "shunt/wire.h"
 
-struct shunt_engine;
+struct shunt_sys;
 
 #define SHUNT_IDENTITY_TEXT (2 * SHUNT_IDENTITY_BYTES + 1)
 
 /* False: the system has no randomness yet. */
-bool shunt_identity_make(struct shunt_engine *engine, struct shunt_identity *identity);
+bool shunt_identity_make(const struct shunt_sys *sys, struct shunt_identity *identity);
 /* As hexadecimal digits, for a name or a message. */
 void shunt_identity_text(const struct shunt_identity *identity, char text[SHUNT_IDENTITY_TEXT]);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -19,7 +20,6 @@
 #include "core/base/log_line.h"
 #include "core/base/outfile.h"
 #include "core/base/write_nosig.h"
-#include "core/poll/cancel.h"
 
 /*
  * One log a process, whatever the number of engines, so these are the file's own. Set before there
@@ -230,18 +230,21 @@ static int open_file(void)
 
 static void write_line(struct shunt_log_line *said)
 {
-	int state = shunt_cancel_off();	/* any lock may be held */
+	int state;
 	char line[SHUNT_LOG_LINE_MAX];
-	int fd = open_file();
-	size_t len = shunt_log_line(format_of(said, fd >= 0), said, line);
+	size_t len;
+	int fd;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);	/* any lock may be held */
+	fd = open_file();
+	len = shunt_log_line(format_of(said, fd >= 0), said, line);
 	if (fd >= 0) {
 		shunt_write_nosig(call.write, fd, line, len);
 		close(fd);
 	} else {
 		write_to_standard_error(line, len);
 	}
-	shunt_cancel_restore(state);
+	pthread_setcancelstate(state, NULL);
 }
 
 void shunt_log_vwrite_about(enum shunt_log_level level, const struct shunt_log_about *about,

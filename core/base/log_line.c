@@ -7,7 +7,7 @@
 #include <unistd.h>
 #include "core/base/address.h"
 #include "core/base/program.h"
-#include "core/engine.h"
+#include "shunt/wire.h"
 
 #define DAY 86400
 #define PROGRAM_MAX 64	/* bytes of the program's name that are shown */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/base/random.h"
-#include "core/engine.h"
+#include <stdatomic.h>
 
-uint32_t shunt_random(struct shunt_engine *engine, uint32_t below)
+uint32_t shunt_random(_Atomic uint64_t *state, uint32_t below)
 {
-	uint64_t x = atomic_fetch_add(&engine->random, 0x9e3779b97f4a7c15ull) + 0x9e3779b97f4a7c15ull;
+	uint64_t x = atomic_fetch_add(state, 0x9e3779b97f4a7c15ull) + 0x9e3779b97f4a7c15ull;
 
 	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
 	x = (x ^ x >> 27) * 0x94d049bb133111ebull;

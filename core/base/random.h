@@ -7,9 +7,7 @@
 
 #include <stdint.h>
 
-struct shunt_engine;
-
 /* From 0 on, below `below`. */
-uint32_t shunt_random(struct shunt_engine *engine, uint32_t below);
+uint32_t shunt_random(_Atomic uint64_t *state, uint32_t below);
 
 #endif

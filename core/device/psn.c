@@ -12,7 +12,7 @@ void shunt_psn_key(struct shunt_engine *engine, uint8_t key[SHUNT_PSN_KEY_BYTES]
 	if (engine->sys->getrandom(key, SHUNT_PSN_KEY_BYTES, GRND_NONBLOCK) == SHUNT_PSN_KEY_BYTES)
 		return;
 	for (int i = 0; i < SHUNT_PSN_KEY_BYTES; i++)
-		key[i] = (uint8_t)shunt_random(engine, 256);
+		key[i] = (uint8_t)shunt_random(&engine->random, 256);
 }
 
 uint32_t shunt_psn_of(const uint8_t key[SHUNT_PSN_KEY_BYTES], uint32_t qp_num)

@@ -421,7 +421,7 @@ static void freeze(struct shunt_engine *engine)
 		return;
 	until = shunt_now(engine) + ns;
 	while (shunt_now(engine) < until)
-		engine->sys->ppoll(NULL, 0, shunt_deadline_left(engine, until, &left), NULL);
+		engine->sys->ppoll(NULL, 0, shunt_deadline_left(engine->sys, until, &left), NULL);
 }
 
 void shunt_fault_device_run(struct shunt_task *task)

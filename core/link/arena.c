@@ -33,11 +33,11 @@ static uint8_t size_of(uint32_t log)
 static struct ibv_mr *register_part(struct shunt_arena *arena, uint64_t offset, uint64_t bytes)
 {
 	const struct shunt_arena_memory *memory = &arena->memory;
-	uint64_t begun = memory->engine ? shunt_slow_begin(memory->engine) : 0;
+	uint64_t begun = memory->steps ? shunt_slow_begin(memory->steps) : 0;
 	struct ibv_mr *mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :
 			    memory->verbs->register_mr(memory->pd, memory->base + offset, bytes, ACCESS);
 
-	shunt_slow_end(memory->engine, begun, .step = SHUNT_STEP_REGISTER, .fd = -1,
+	shunt_slow_end(memory->steps, begun, .step = SHUNT_STEP_REGISTER, .fd = -1,
 		       .extra = bytes);
 	if (mr) {
 		atomic_fetch_add_explicit(&arena->regions, 1, memory_order_relaxed);

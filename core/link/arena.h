@@ -34,7 +34,7 @@
 #include "core/base/lock.h"
 #include "core/base/verbs.h"
 
-struct shunt_engine;
+struct shunt_steps;
 
 #define SHUNT_ARENA_MIN_LOG 12
 #define SHUNT_ARENA_MAX_LOG 26
@@ -43,7 +43,7 @@ struct shunt_engine;
 
 /* Memory and limits of an arena. */
 struct shunt_arena_memory {
-	struct shunt_engine *engine;	/* its clock times registrations; NULL: none does */
+	struct shunt_steps *steps;	/* registrations are timed as these; NULL: they are not */
 	const struct shunt_verbs *verbs;
 	struct ibv_pd *pd;
 	/* Gives pages of a block back to the system. */

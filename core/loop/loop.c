@@ -132,9 +132,9 @@ int shunt_loop_work(struct shunt_loop *loop, int timeout_ms)
 		if (!task->each_round && due(task) > now)
 			continue;
 		atomic_store(&task->when, SHUNT_NEVER);
-		begun = shunt_slow_begin(loop->engine);
+		begun = shunt_slow_begin(&loop->engine->steps);
 		task->run(task);
-		shunt_slow_end(loop->engine, begun, .step = SHUNT_STEP_SERVICE, .fd = -1,
+		shunt_slow_end(&loop->engine->steps, begun, .step = SHUNT_STEP_SERVICE, .fd = -1,
 			       .extra = (uintptr_t)task->name);
 	}
 	for (struct shunt_task *task = loop->first; task; task = task->next)
@@ -160,9 +160,9 @@ void shunt_loop_hear(struct shunt_loop *loop, struct epoll_event *events, int co
 	for (int i = 0; i < count; i++) {
 		struct shunt_source *source = events[i].data.ptr;
 
-		begun = shunt_slow_begin(loop->engine);
+		begun = shunt_slow_begin(&loop->engine->steps);
 		source->ready(source, events[i].events);
-		shunt_slow_end(loop->engine, begun, .step = SHUNT_STEP_SERVICE, .fd = -1,
+		shunt_slow_end(&loop->engine->steps, begun, .step = SHUNT_STEP_SERVICE, .fd = -1,
 			       .extra = (uintptr_t) "source");
 	}
 }

@@ -17,8 +17,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/epoll.h>
-
-#define SHUNT_NEVER UINT64_MAX
+#include "core/base/deadline.h"
 
 struct shunt_engine;
 

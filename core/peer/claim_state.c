@@ -59,7 +59,7 @@ void shunt_claim_begin(struct shunt_stream *stream)
 {
 	shunt_streams_hold(stream);
 	shunt_claim_turn(stream, SHUNT_CLAIM_UNDER_WAY);
-	stream->claim.begun = shunt_slow_begin(stream->engine);
+	stream->claim.begun = shunt_slow_begin(&stream->engine->steps);
 }
 
 void shunt_claim_end(struct shunt_stream *stream)
@@ -67,7 +67,7 @@ void shunt_claim_end(struct shunt_stream *stream)
 	if (stream->claim.state != SHUNT_CLAIM_UNDER_WAY)
 		return;
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
-	shunt_slow_stream(stream, SHUNT_STEP_CLAIM, stream->claim.begun,
+	shunt_slow_stream(&stream->engine->steps, stream, SHUNT_STEP_CLAIM, stream->claim.begun,
 			  stream->seat->link ? stream->seat->link->peer_pid : 0);
 	shunt_streams_unhold(stream);
 }

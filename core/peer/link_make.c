@@ -25,7 +25,7 @@ static int make_memory(struct shunt_link *link)
 {
 	struct shunt_device *device = link->device;
 	uint32_t streams = device->kind->streams;
-	struct shunt_arena_memory memory = { .engine = link->engine, .verbs = device->verbs, .discard = device->kind->discard,
+	struct shunt_arena_memory memory = { .steps = &link->engine->steps, .verbs = device->verbs, .discard = device->kind->discard,
 					     .block_bytes = link->engine->config.mr_bytes,
 					     .bytes = shunt_share_plan(link), .regions = device->limits.max_mr };
 

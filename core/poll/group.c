@@ -286,7 +286,7 @@ bool shunt_group_rest(struct shunt_engine *engine, struct shunt_rest *rest)
 	shunt_group_poll_fully(engine);
 	if (rest->over(engine, rest->arg))
 		return true;
-	if (engine->sys->ppoll(fds, 2, shunt_deadline_left(engine, rest->until, &left), NULL) > 0 &&
+	if (engine->sys->ppoll(fds, 2, shunt_deadline_left(engine->sys, rest->until, &left), NULL) > 0 &&
 	    fds[0].revents)
 		shunt_group_take_event(engine);
 	return false;

@@ -141,7 +141,7 @@ bool shunt_failover_begin(struct shunt_link *link, const char *why)
 	bool ours = atomic_load(&link->failed);
 
 	shunt_assert_service_thread(link->engine);
-	link->broke_at = shunt_slow_begin(engine);
+	link->broke_at = shunt_slow_begin(&engine->steps);
 	SHUNT_PROBE2(failover, link->peer_pid, why);
 	atomic_fetch_add(&engine->breaking, 1);
 	shunt_lanes_stop(link);
@@ -269,7 +269,7 @@ static void on_left(struct shunt_link *link)
 		shunt_lock_leave(&stream->rx.lock);
 		done(engine, stream);
 	}
-	shunt_slow_end(engine, link->broke_at, .step = SHUNT_STEP_FAILOVER, .fd = -1,
+	shunt_slow_end(&engine->steps, link->broke_at, .step = SHUNT_STEP_FAILOVER, .fd = -1,
 		       .extra = link->peer_pid);
 }
 

@@ -402,7 +402,7 @@ static __attribute__((noinline)) void look_at_time(struct shunt_engine *engine,
 						.extra = lane->link->peer_pid };
 
 	if (posted && least && seen > posted && seen - posted >= least)
-		shunt_slow_took(engine, shunt_now(engine), seen - posted, &about);
+		shunt_slow_took(&engine->steps, shunt_now(engine), seen - posted, &about);
 }
 
 /* Work of a lane may have waited for this; with a window of the device, that of any lane. */
@@ -448,7 +448,7 @@ void shunt_inbound_late(struct shunt_engine *engine, const struct ibv_wc *wc, ui
 		.extra = count,
 	};
 
-	shunt_slow_took(engine, shunt_now(engine), ns, &about);
+	shunt_slow_took(&engine->steps, shunt_now(engine), ns, &about);
 }
 
 void shunt_inbound_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc)

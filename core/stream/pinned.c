@@ -42,13 +42,13 @@ bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_pin *pin, const
 
 	if (!is_there(iov) || !shunt_send_queue_has_window(stream->seat))
 		return false;
-	begun = shunt_slow_begin(engine);
+	begun = shunt_slow_begin(&engine->steps);
 	/* No access flag: the device only reads it. Where that fails, the program is told by the copy's EFAULT. */
 	pin->mr = shunt_fault_denies(SHUNT_DENY_MR) ?
 			  NULL :
 			  stream->seat->link->device->verbs->register_mr(
 				  stream->seat->link->pd, iov->iov_base, iov->iov_len, 0);
-	shunt_slow_stream(stream, SHUNT_STEP_REGISTER, begun, iov->iov_len);
+	shunt_slow_stream(&stream->engine->steps, stream, SHUNT_STEP_REGISTER, begun, iov->iov_len);
 	if (!pin->mr)
 		return false;
 	*pin = (struct shunt_pin) { .mr = pin->mr, .at = iov->iov_base, .bytes = iov->iov_len };

@@ -428,14 +428,14 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 {
 	int state = shunt_cancel_off();
 	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
-	uint64_t begun = linked ? shunt_slow_begin(engine) : 0;
+	uint64_t begun = linked ? shunt_slow_begin(&engine->steps) : 0;
 	int result = retire(engine, fd, stream, reason);
 
 	if (result == -EBUSY && reason == SHUNT_REASON_PASSED && is_unread_here(stream))
 		shunt_streams_reset_tcp(engine, fd);	/* its new owner must not take the kernel's end for the stream's */
 	else if (result == -EBUSY && reason == SHUNT_REASON_INHERITED)
 		shunt_retire_failed(engine, stream);
-	shunt_slow_stream(stream, SHUNT_STEP_RETIRE, begun, 0);
+	shunt_slow_stream(&stream->engine->steps, stream, SHUNT_STEP_RETIRE, begun, 0);
 	shunt_cancel_restore(state);
 	return result;
 }

@@ -115,7 +115,7 @@ static int wait_in_kernel(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t 
 
 	pthread_cleanup_push(cancelled, sleep);
 	shunt_signal_defer.waits = true;
-	n = sleep->engine->sys->ppoll(fds, count, shunt_deadline_left(sleep->engine, deadline, &left), mask);
+	n = sleep->engine->sys->ppoll(fds, count, shunt_deadline_left(sleep->engine->sys, deadline, &left), mask);
 	shunt_signal_defer.waits = false;
 	pthread_cleanup_pop(0);
 	return n < 0 ? -errno : n;

@@ -36,7 +36,7 @@ static void next_flip(struct shunt_engine *engine, struct shunt_stream *stream)
 	uint32_t most = shunt_narrow_u32(engine->config.flip_bytes);
 
 	if (most)
-		stream->seat->out.flip_at = stream->tx.offset + 1 + shunt_random(engine, most);
+		stream->seat->out.flip_at = stream->tx.offset + 1 + shunt_random(&engine->random, most);
 }
 
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,

@@ -294,9 +294,9 @@ static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stre
 
 	if (!*deadline)
 		*deadline = shunt_stream_deadline(engine, *fd, stream, false);
-	begun = shunt_slow_begin(engine);
+	begun = shunt_slow_begin(&engine->steps);
 	result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT, *deadline, moved);
-	shunt_slow_stream(stream, SHUNT_STEP_ROOM, begun,
+	shunt_slow_stream(&stream->engine->steps, stream, SHUNT_STEP_ROOM, begun,
 			  atomic_load(&stream->seat->out.staged) -
 				  atomic_load(&stream->seat->out.posted));
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;

@@ -2,7 +2,7 @@
 #include "core/trace/slow_step.h"
 #include "core/trace/probe.h"
 
-void shunt_slow_took(struct shunt_engine *engine, uint64_t now, uint64_t ns,
+void shunt_slow_took(struct shunt_steps *steps, uint64_t now, uint64_t ns,
 		     const struct shunt_slow_about *about)
 {
 	struct shunt_slow_event event = { .at = now, .duration = ns, .extra = about->extra,
@@ -14,15 +14,15 @@ void shunt_slow_took(struct shunt_engine *engine, uint64_t now, uint64_t ns,
 		event.addressed = true;
 		event.tuple = *about->tuple;
 	}
-	shunt_slow_note(&engine->slow, &event);
+	shunt_slow_note(&steps->log, &event);
 }
 
-void shunt_slow_over(struct shunt_engine *engine, uint64_t begun,
+void shunt_slow_over(struct shunt_steps *steps, uint64_t begun,
 		     const struct shunt_slow_about *about)
 {
-	uint64_t now = shunt_now(engine);
-	uint64_t least = shunt_config_live(&engine->config.slow_us) * 1000;
+	uint64_t now = steps->sys->now();
+	uint64_t least = shunt_config_live(&steps->config->slow_us) * 1000;
 
 	if (least && now - begun >= least)
-		shunt_slow_took(engine, now, now - begun, about);
+		shunt_slow_took(steps, now, now - begun, about);
 }

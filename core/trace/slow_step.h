@@ -3,7 +3,16 @@
 #ifndef SHUNT_CORE_TRACE_SLOW_STEP_H
 #define SHUNT_CORE_TRACE_SLOW_STEP_H
 
-#include "core/engine.h"
+#include "core/base/config.h"
+#include "core/base/sys.h"
+#include "core/trace/slow.h"
+
+/* What the room has of an engine. */
+struct shunt_steps {
+	const struct shunt_sys *sys;
+	const struct shunt_config *config;
+	shunt_slow_log log;	/* what `shunt log` shows */
+};
 
 struct shunt_slow_about {	/* a step's event, beside its times */
 	enum shunt_step step;
@@ -13,25 +22,25 @@ struct shunt_slow_about {	/* a step's event, beside its times */
 };
 
 /* The step begins. 0: nobody wants to know how long it takes. */
-static inline uint64_t shunt_slow_begin(struct shunt_engine *engine)
+static inline uint64_t shunt_slow_begin(struct shunt_steps *steps)
 {
-	uint64_t wanted = shunt_config_live(&engine->config.slow_us);
+	uint64_t wanted = shunt_config_live(&steps->config->slow_us);
 
-	return __builtin_expect(wanted != 0, 0) ? shunt_now(engine) : 0;
+	return __builtin_expect(wanted != 0, 0) ? steps->sys->now() : 0;
 }
 
 /* The step has taken so long, and is noted. Any lock may be held. */
-void shunt_slow_took(struct shunt_engine *engine, uint64_t now, uint64_t ns,
+void shunt_slow_took(struct shunt_steps *steps, uint64_t now, uint64_t ns,
 		     const struct shunt_slow_about *about);
 /* The step is over, and noted if it has taken SHUNT_SLOW_US. Any lock may be held. */
-void shunt_slow_over(struct shunt_engine *engine, uint64_t begun,
+void shunt_slow_over(struct shunt_steps *steps, uint64_t begun,
 		     const struct shunt_slow_about *about);
 
 /* Ends a step whose begin may be 0; the arguments behind it are those of struct shunt_slow_about. */
-#define shunt_slow_end(engine, begun, ...)                                                         \
+#define shunt_slow_end(steps, begun, ...)                                                         \
 	do {                                                                                       \
 		if (__builtin_expect((begun) != 0, 0))                                             \
-			shunt_slow_over(engine, begun,                                             \
+			shunt_slow_over(steps, begun,                                             \
 					&(struct shunt_slow_about) { __VA_ARGS__ });               \
 	} while (0)
 

@@ -344,7 +344,7 @@ static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 	pthread_cleanup_push(epwait_leave, &asleep);
 	if (sleeps && !shunt_thread.signalled)
 		n = kernel_wait(engine, set, events, max,
-				shunt_deadline_left(engine, deadline, &left), mask, &asleep.heard);
+				shunt_deadline_left(engine->sys, deadline, &left), mask, &asleep.heard);
 	asleep.over = true;
 	pthread_cleanup_pop(1);
 	if (!sleeps)
@@ -475,7 +475,7 @@ static int wait_once(struct shunt_engine *engine, struct shunt_epset *set, struc
 
 	if (shunt_epset_is_plain(set))
 		return wait_plain(engine, set, events, max,
-				  whole ? whole : shunt_deadline_left(engine, deadline, &left), mask, held);
+				  whole ? whole : shunt_deadline_left(engine->sys, deadline, &left), mask, held);
 	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
 	if (!mask)
 		n = epwait_spin(engine, set, events, max, deadline, &stay);
@@ -547,7 +547,7 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 			return n;
 	}
 	if (!now)
-		deadline = shunt_deadline_in(engine, timeout);
+		deadline = shunt_deadline_in(engine->sys, timeout);
 	if (!shunt_epset_hold(engine, set, epfd))
 		return -EBADF;
 	n = wait_held(engine, set, events, max, timeout, deadline, mask, &closed);

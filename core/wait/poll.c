@@ -414,7 +414,7 @@ int shunt_poll_all(struct shunt_engine *engine, struct pollfd *fds, nfds_t count
 			  struct pollfd *made, const struct timespec *timeout, const sigset_t *mask)
 {
 	uint64_t deadline = timeout && !timeout->tv_sec && !timeout->tv_nsec ? 0 :
-			    shunt_deadline_in(engine, timeout);
+			    shunt_deadline_in(engine->sys, timeout);
 	struct polling p;
 	int result;
 

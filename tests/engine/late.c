@@ -48,7 +48,7 @@ static void pass(uint64_t ms)
 
 static uint64_t count(int i, enum shunt_step step)
 {
-	return shunt_slow_count(&engines[i]->slow, step);
+	return shunt_slow_count(&engines[i]->steps.log, step);
 }
 
 static uint64_t gaps(int i)
@@ -61,7 +61,7 @@ static struct shunt_slow_event newest(int i)
 	struct shunt_slow_event event = { .number = 0 };
 	uint64_t number = 0;
 
-	while (shunt_slow_get(&engines[i]->slow, number + 1, &event))
+	while (shunt_slow_get(&engines[i]->steps.log, number + 1, &event))
 		number++;
 	assert_int_not_equal(number, 0);
 	return event;
@@ -266,7 +266,7 @@ static void a_claim_takes_long(void **state)
 	warm(1);
 	bed.pairs = 2;
 	assert_int_equal(count(0, SHUNT_STEP_CLAIM), before + 1);
-	for (uint64_t number = 1; shunt_slow_get(&engines[0]->slow, number, &event); number++)
+	for (uint64_t number = 1; shunt_slow_get(&engines[0]->steps.log, number, &event); number++)
 		if (event.step == SHUNT_STEP_CLAIM && event.fd == bed.pair[1].side[0].fd)
 			break;
 	assert_int_equal(event.fd, bed.pair[1].side[0].fd);

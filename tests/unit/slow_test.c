@@ -13,7 +13,7 @@
 #include "core/base/address.h"
 #include "core/base/json.h"
 #include "core/base/lsan.h"
-#include "core/engine.h"
+#include "core/base/config.h"
 #include "core/trace/slow_step.h"
 
 #define THREADS 4
@@ -218,7 +218,7 @@ static void many_write_at_once(void **state)
 /* --- timing --- */
 
 static uint64_t time_now;
-static struct shunt_engine *engine;	/* LeakSanitizer shall find it */
+static struct shunt_steps steps;	/* LeakSanitizer shall find its ring */
 
 static uint64_t now(void)
 {
@@ -234,21 +234,20 @@ static void only_long_steps_are_noted(void **state)
 	(void)state;
 	shunt_config_defaults(&config);
 	time_now = 1000000;
-	engine = shunt_engine_create(&config, &sys);
-	assert_non_null(engine);
-	assert_int_equal(shunt_slow_begin(engine), 0);
-	engine->config.slow_us = 10;
+	steps = (struct shunt_steps){ .sys = &sys, .config = &config };
+	assert_int_equal(shunt_slow_begin(&steps), 0);
+	config.slow_us = 10;
 	for (int step = 0; step < 3; step++) {
-		begun = shunt_slow_begin(engine);
+		begun = shunt_slow_begin(&steps);
 		time_now += 9999 + step;
-		shunt_slow_end(engine, begun, .step = SHUNT_STEP_REGISTER, .fd = -1, .extra = 4);
+		shunt_slow_end(&steps, begun, .step = SHUNT_STEP_REGISTER, .fd = -1, .extra = 4);
 	}
-	assert_int_equal(shunt_slow_count(&engine->slow, SHUNT_STEP_REGISTER), 2);
-	begun = shunt_slow_begin(engine);
+	assert_int_equal(shunt_slow_count(&steps.log, SHUNT_STEP_REGISTER), 2);
+	begun = shunt_slow_begin(&steps);
 	time_now += 1000000;
-	engine->config.slow_us = 0;	/* switched off meanwhile */
-	shunt_slow_end(engine, begun, .step = SHUNT_STEP_REGISTER, .fd = -1);
-	assert_int_equal(shunt_slow_count(&engine->slow, SHUNT_STEP_REGISTER), 2);
+	config.slow_us = 0;	/* switched off meanwhile */
+	shunt_slow_end(&steps, begun, .step = SHUNT_STEP_REGISTER, .fd = -1);
+	assert_int_equal(shunt_slow_count(&steps.log, SHUNT_STEP_REGISTER), 2);
 }
 
 #define TEST(function) cmocka_unit_test_setup(function, clear)
