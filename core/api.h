@@ -37,6 +37,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
  */
 void shunt_engine_key(struct shunt_engine *engine, const uint8_t *key, bool lacks);
 struct shunt_files *shunt_engine_files(struct shunt_engine *engine);
+struct shunt_fds *shunt_engine_fds(struct shunt_engine *engine);
 /* At exit(): sends what is staged and the FINs, writes the statistics. Idempotent. */
 void shunt_engine_finish(struct shunt_engine *engine);
 /*
@@ -63,8 +64,6 @@ void shunt_engine_fork_child(struct shunt_engine *engine);
 /* The same around a clone whose child is not the engine's: no library is half loaded there, no descriptor in the making. */
 void shunt_engine_clone_prepare(struct shunt_engine *engine);
 void shunt_engine_clone_parent(struct shunt_engine *engine);
-/* In the child of any fork: closes what is left of its copies of our descriptors. Safe in a signal handler. */
-void shunt_own_fds_abandon(struct shunt_engine *engine);
 
 /* --- descriptors come and go --- */
 
@@ -135,27 +134,6 @@ bool shunt_young_set_corked(struct shunt_engine *engine, struct shunt_young *you
 bool shunt_young_ctl(struct shunt_engine *engine, struct shunt_young *young,
 		     struct shunt_file *owner, int epfd, int op, struct epoll_event *event,
 		     int *result);
-
-/*
- * For closing or replacing a number that the table does not know. Waits until no thread of Shunt is
- * about to make a descriptor of its own there.
- */
-void shunt_numbers_await(struct shunt_engine *engine);
-/*
- * Around a call that makes a descriptor: such a thread may have had the lowest number. The first call waits likewise,
- * and returns `before`. The second moves fd to the lowest number from `least` on, and returns that. errno is kept.
- */
-unsigned int shunt_numbers_made(struct shunt_engine *engine);
-int shunt_numbers_lowest(struct shunt_engine *engine, int fd, int least, unsigned int before);
-/* As shunt_numbers_await() for closing many numbers, and keeps such threads away until it is done. */
-void shunt_numbers_enter(struct shunt_engine *engine);
-void shunt_numbers_leave(struct shunt_engine *engine);
-/* A number has been closed: until the program has opened it again, calls on it say so. */
-void shunt_numbers_closed(struct shunt_engine *engine, int fd);
-/* Has the program closed it, and is what may be open there not what this very thread is making? */
-bool shunt_numbers_gone(struct shunt_engine *engine, int fd);
-/* The slot of a number, SHUNT_FILE_CLOSED only if it is still closed. errno is kept. */
-struct shunt_file *shunt_numbers_look(struct shunt_engine *engine, int fd);
 
 /* --- data --- */
 

@@ -83,8 +83,14 @@ static void rank_locks(struct shunt_engine *engine)
 	shunt_lock_rank(&engine->streams_lock, SHUNT_RANK_STREAMS);
 	shunt_lock_rank(&engine->group.lock, SHUNT_RANK_GROUP);
 	shunt_lock_rank(&engine->rendezvous_lock, SHUNT_RANK_RENDEZVOUS);
-	shunt_lock_rank(&engine->wakers_lock, SHUNT_RANK_WAKERS);
+	shunt_lock_rank(&engine->fds.wakers.lock, SHUNT_RANK_WAKERS);
 	shunt_lock_rank(&engine->porter.lock, SHUNT_RANK_PORTER);
+}
+
+void shunt_engine_surround(struct shunt_engine *engine, const struct shunt_sys *sys)
+{
+	engine->sys = engine->steps.sys = engine->fds.sys = sys;
+	engine->steps.config = &engine->config;
 }
 
 struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys)
@@ -95,8 +101,8 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	if (posix_memalign((void **)&engine, 64, sizeof(*engine)))
 		return NULL;
 	memset(engine, 0, sizeof(*engine));
-	engine->files = make_table();
-	if (!engine->files) {
+	engine->fds.files = make_table();
+	if (!engine->fds.files) {
 		free(engine);
 		return NULL;
 	}
@@ -104,8 +110,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->group.hooks = &shunt_engine_hooks;
 	engine->config = *config;
 	engine->device_choice = shunt_config_device(engine->config.device, &engine->device_name);
-	engine->sys = sys;
-	engine->steps = (struct shunt_steps){ .sys = sys, .config = &engine->config };
+	shunt_engine_surround(engine, sys);
 	engine->lane_hooks = &shunt_delivered_hooks;
 	engine->end_hooks = &end_hooks;
 	engine->link_hooks = &shunt_hear_hooks;
@@ -135,9 +140,14 @@ void shunt_engine_key(struct shunt_engine *engine, const uint8_t *key, bool lack
 	engine->lacks_key = lacks;
 }
 
+struct shunt_fds *shunt_engine_fds(struct shunt_engine *engine)
+{
+	return &engine->fds;
+}
+
 struct shunt_files *shunt_engine_files(struct shunt_engine *engine)
 {
-	return engine->files;
+	return engine->fds.files;
 }
 
 /* exit() closes every connection, as the kernel would. */
@@ -174,7 +184,7 @@ static void say_ends(struct shunt_engine *engine, uint64_t until)
 /* A child of ours may hold it too: it goes back to the kernel, which knows who is the last. */
 static void retire_shared(struct shunt_engine *engine)
 {
-	shunt_files_each(engine->files, fd) {
+	shunt_files_each(engine->fds.files, fd) {
 		struct shunt_file *file = shunt_file(engine, fd);
 		struct shunt_stream *stream = (struct shunt_stream *)file;
 
@@ -266,16 +276,16 @@ static int share(struct shunt_stream *stream, void *arg)
 void shunt_engine_clone_prepare(struct shunt_engine *engine)
 {
 	shunt_signal_defer_enter();
-	shunt_loading_wait(engine);
-	shunt_numbers_enter(engine);	/* no handler runs before that is left */
+	shunt_loading_wait(&engine->fds);
+	shunt_numbers_enter(&engine->fds);	/* no handler runs before that is left */
 	shunt_signal_defer_leave();
 }
 
 void shunt_engine_clone_parent(struct shunt_engine *engine)
 {
 	shunt_signal_defer_enter();
-	shunt_numbers_leave(engine);
-	shunt_loading_parted(engine);
+	shunt_numbers_leave(&engine->fds);
+	shunt_loading_parted(&engine->fds);
 	shunt_signal_defer_leave();
 }
 
@@ -295,13 +305,13 @@ SHUNT_NO_LOCK_ANALYSIS void shunt_engine_fork_prepare(struct shunt_engine *engin
 	shunt_lock_take(&engine->group.lock);
 	shunt_fork_slots_wanted(engine);
 	shunt_streams_each(engine, shunt_fork_slots_add, &sharing);
-	shunt_lock_take(&engine->wakers_lock);
+	shunt_lock_take(&engine->fds.wakers.lock);
 }
 
 /* Not analysed: as above. */
 SHUNT_NO_LOCK_ANALYSIS static void unlock_all(struct shunt_engine *engine)
 {
-	shunt_lock_leave(&engine->wakers_lock);
+	shunt_lock_leave(&engine->fds.wakers.lock);
 	shunt_lock_leave(&engine->group.lock);
 	shunt_lock_leave(&engine->streams_lock);
 	shunt_lock_leave(&engine->service_lock);
@@ -317,7 +327,7 @@ void shunt_engine_fork_parent(struct shunt_engine *engine)
 
 static void inherit_seat(struct shunt_engine *engine, struct shunt_seat *seat)
 {
-	shunt_own_fds_close(engine, seat->out.fin_later.fd);
+	shunt_own_fds_close(&engine->fds, seat->out.fin_later.fd);
 	seat->out.fin_later.fd = SHUNT_FIN_NOT_DUE;
 	atomic_store(&seat->leaving.retiring, SHUNT_STAYING);	/* what rests is the parent's */
 }
@@ -334,10 +344,10 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	shunt_lock_free(&stream->rx.lock);
 	shunt_lock_free(&stream->tx.lock);
 	stream->sleepers = NULL;
-	shunt_own_fds_close(engine, stream->tx.backlog.fd);
+	shunt_own_fds_close(&engine->fds, stream->tx.backlog.fd);
 	stream->tx.backlog.fd = -1;
 	stream->tx.backlog.linger.l_onoff = SHUNT_LINGERS_ITSELF;
-	shunt_own_fds_close(engine, stream->rx.nonce.fd);
+	shunt_own_fds_close(&engine->fds, stream->rx.nonce.fd);
 	atomic_store(&stream->rx.nonce.fd, -1);
 	stream->refusing = false;
 	shunt_traced_inherit(stream);
@@ -362,7 +372,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 void shunt_engine_fork_child(struct shunt_engine *engine)
 {
 	unlock_all(engine);
-	shunt_loading_forget(engine);
+	shunt_loading_forget(&engine->fds);
 	shunt_lock_free(&engine->rendezvous_lock);
 	shunt_lock_free(&engine->seats_lock);
 	engine->porter = (struct shunt_porter) { .lock = SHUNT_LOCK(PORTER), .waiting = engine->porter.waiting,
@@ -372,8 +382,8 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	atomic_store(&engine->no_new_privs, false);	/* the child has it from its parent, or not at all */
 	engine->parent = engine->pid;
 	engine->rights_doors = 0;
-	atomic_store(&engine->files->making, shunt_thread.making ? 1 : 0);	/* the other threads are gone */
-	atomic_store(&engine->files->closing, --shunt_thread.closing);
+	atomic_store(&engine->fds.files->making, shunt_thread.making ? 1 : 0);	/* the other threads are gone */
+	atomic_store(&engine->fds.files->closing, --shunt_thread.closing);
 	engine->pid = getpid();
 	shunt_service_abandon(engine);
 	shunt_devices_abandon(engine);
@@ -384,13 +394,13 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	atomic_fetch_and(&engine->traces, SHUNT_TRACES_OURS);
 	if (engine->book)
 		shunt_trace_book_inherit(engine->book);
-	engine->waker_count = 0;
+	engine->fds.wakers.count = 0;
 	engine->space_thread = engine->space_links = 0;	/* the parent's: links are not mapped here */
 	atomic_store(&engine->reap, NULL);	/* their seats and rings are the parent's */
 	engine->totals = (struct shunt_totals) { 0 };
 	shunt_streams_each(engine, inherit, engine);
 	shunt_young_forked(engine);
 	shunt_epset_inherit(engine);
-	shunt_own_fds_abandon(engine);
+	shunt_own_fds_abandon(&engine->fds);
 	shunt_signal_defer_leave();	/* as shunt_numbers_leave() in the parent */
 }

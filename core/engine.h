@@ -12,7 +12,7 @@
 #include "core/base/config.h"
 #include "core/device/fault.h"
 #include "core/fd/young.h"
-#include "core/fd/loading.h"
+#include "core/fd/own_fds.h"
 #include "core/poll/group.h"
 #include "core/lane/lane.h"
 #include "core/lane/lane_serve.h"
@@ -52,8 +52,7 @@ struct shunt_engine {
 	const uint8_t *key;	/* of SHUNT_KEY (keyfile.h); NULL: links between hosts have none, or lacks_key */
 	bool lacks_key;		/* a key is wanted and missing: no links between hosts */
 	const struct shunt_sys *sys;
-	struct shunt_files *files;
-	struct shunt_loading loading; /* loading.c */
+	struct shunt_fds fds;
 	struct shunt_group group;
 	const struct shunt_lane_hooks *lane_hooks;	/* of all lanes */
 	const struct shunt_end_hooks *end_hooks;	/* of all streams */
@@ -108,10 +107,6 @@ struct shunt_engine {
 	struct shunt_rendezvous *rendezvous;	/* one for each address that we listen at */
 	struct shunt_porter porter;
 
-	struct shunt_lock wakers_lock;
-	int wakers[64];
-	int waker_count;
-
 	_Atomic uint32_t brief[SHUNT_LISTENER][SHUNT_SHORT_LIVED_PLACES];	/* by role; see short_lived.h */
 	_Atomic bool brief_ones;	/* brief connections have been expected somewhere: some may be young */
 	_Atomic(struct shunt_young *) young[SHUNT_YOUNG_BLOCKS];	/* blocks of records by number; NULL: not needed yet */
@@ -146,6 +141,9 @@ struct shunt_engine {
 /* The hooks that its polls call. */
 extern const struct shunt_hooks shunt_engine_hooks;
 
+/* The contexts of the rooms have these surroundings, and the settings of the engine. */
+void shunt_engine_surround(struct shunt_engine *engine, const struct shunt_sys *sys);
+
 /* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps is missing for it. */
 static inline bool shunt_engine_is_confined(void)
 {
@@ -157,7 +155,7 @@ static inline bool shunt_engine_is_confined(void)
 /* The program's file of that number. */
 static inline struct shunt_file *shunt_file(struct shunt_engine *engine, int fd)
 {
-	struct shunt_file *file = shunt_files_get(engine->files, fd);
+	struct shunt_file *file = shunt_files_get(engine->fds.files, fd);
 
 	return file && file->kind < SHUNT_FILE_CLOSED ? file : NULL;
 }
@@ -165,7 +163,7 @@ static inline struct shunt_file *shunt_file(struct shunt_engine *engine, int fd)
 /* The lock of a stream has been taken: does `fd` still mean it? */
 static inline bool shunt_stream_is(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	return shunt_files_get(engine->files, fd) == &stream->file;
+	return shunt_files_get(engine->fds.files, fd) == &stream->file;
 }
 
 /* --- reclaim.c: memory that is not needed goes back --- */

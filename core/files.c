@@ -21,11 +21,11 @@ void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking)
 {
 	struct shunt_stream *stream;
 
-	if (fd < 0 || (size_t)fd >= engine->files->limit)
+	if (fd < 0 || (size_t)fd >= engine->fds.files->limit)
 		return;
 	stream = shunt_streams_new(engine, fd, nonblocking);
 	if (stream)
-		shunt_files_set(engine->files, fd, &stream->file);
+		shunt_files_set(engine->fds.files, fd, &stream->file);
 }
 
 static struct shunt_stream *stream_at(struct shunt_engine *engine, int fd)
@@ -166,11 +166,11 @@ void shunt_file_adopted(struct shunt_engine *engine, int fd)
 	if (!stream)
 		return;
 	shunt_lock_take(&engine->streams_lock);
-	known = shunt_file(engine, fd) || (size_t)fd >= engine->files->limit;
+	known = shunt_file(engine, fd) || (size_t)fd >= engine->fds.files->limit;
 	if (known)
 		stream->fd = -1;
 	else
-		shunt_files_set(engine->files, fd, &stream->file);
+		shunt_files_set(engine->fds.files, fd, &stream->file);
 	shunt_lock_leave(&engine->streams_lock);
 	if (known) {
 		shunt_streams_free(stream);
@@ -184,11 +184,11 @@ void shunt_file_epoll(struct shunt_engine *engine, int fd)
 {
 	struct shunt_epset *set;
 
-	if (fd < 0 || (size_t)fd >= engine->files->limit)
+	if (fd < 0 || (size_t)fd >= engine->fds.files->limit)
 		return;
 	set = shunt_epset_create(engine, fd);
 	if (set)
-		shunt_files_set(engine->files, fd, &set->file);
+		shunt_files_set(engine->fds.files, fd, &set->file);
 }
 
 void shunt_file_duplicated(struct shunt_engine *engine, int old, int fd)
@@ -202,7 +202,7 @@ void shunt_file_duplicated(struct shunt_engine *engine, int old, int fd)
 		((struct shunt_stream *)file)->numbers++;
 	else
 		((struct shunt_epset *)file)->numbers++;
-	shunt_files_set(engine->files, fd, file);
+	shunt_files_set(engine->fds.files, fd, file);
 	shunt_lock_leave(&engine->streams_lock);
 }
 
@@ -230,7 +230,7 @@ void shunt_file_dissolving(struct shunt_engine *engine, int fd)
 
 static int another_number(struct shunt_engine *engine, const struct shunt_file *file)
 {
-	shunt_files_each(engine->files, fd)
+	shunt_files_each(engine->fds.files, fd)
 		if (shunt_file(engine, fd) == file)
 			return fd;
 	return -1;
@@ -265,7 +265,7 @@ SHUNT_NO_LOCK_ANALYSIS static void close_stream(struct shunt_engine *engine,
 	shunt_lock_take(&engine->streams_lock);
 	last = --stream->numbers == 0;
 	if (!last) {
-		shunt_files_close(engine->files, fd);
+		shunt_files_close(engine->fds.files, fd);
 		if (stream->fd == fd)
 			stream->fd = another_number(engine, &stream->file);
 	}
@@ -283,7 +283,7 @@ static void close_set(struct shunt_engine *engine, struct shunt_epset *set, int 
 	bool last;
 
 	shunt_lock_take(&engine->streams_lock);
-	shunt_files_close(engine->files, fd);
+	shunt_files_close(engine->fds.files, fd);
 	last = --set->numbers == 0;
 	if (!last && set->fd == fd)
 		set->fd = another_number(engine, &set->file);
@@ -294,7 +294,7 @@ static void close_set(struct shunt_engine *engine, struct shunt_epset *set, int 
 
 void shunt_file_closing(struct shunt_engine *engine, int fd)
 {
-	struct shunt_file *file = shunt_files_get(engine->files, fd);
+	struct shunt_file *file = shunt_files_get(engine->fds.files, fd);
 	int saved = errno;
 
 	if (file && file->kind == SHUNT_FILE_YOUNG &&

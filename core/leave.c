@@ -46,7 +46,7 @@ static void withdraw(struct shunt_engine *engine, struct shunt_rendezvous *r,
 		     struct shunt_crowd *crowd)
 {
 	shunt_rendezvous_close(engine, r, crowd);
-	shunt_own_fds_close(engine, r->owner_fd);
+	shunt_own_fds_close(&engine->fds, r->owner_fd);
 	r->owner_fd = -1;
 	r->leave_at = r->look_at = 0;
 	r->failures = 0;

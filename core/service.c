@@ -309,11 +309,11 @@ void shunt_service_abandon(struct shunt_engine *engine)
 	shunt_witness_dismiss(service);
 	shunt_reconnect_forget(service);
 	shunt_qos_end(service, true);
-	shunt_own_fds_close(engine, service->process.fd);
+	shunt_own_fds_close(&engine->fds, service->process.fd);
 	shunt_listener_owner_abandon(service);
 	shunt_listen_abandon(engine);
 	shunt_meeting_abandon(service);
 	shunt_remote_forget(service);
 	for (struct shunt_link *link = service->links; link; link = link->next)
-		shunt_own_fds_close(engine, link->channel.fd);
+		shunt_own_fds_close(&engine->fds, link->channel.fd);
 }

@@ -37,7 +37,7 @@ static struct shunt_young *record(struct shunt_engine *engine, int fd)
 	size_t block = (size_t)fd / SHUNT_YOUNG_BLOCK;
 	struct shunt_young *records;
 
-	if (block >= SHUNT_YOUNG_BLOCKS || (size_t)fd >= engine->files->limit)
+	if (block >= SHUNT_YOUNG_BLOCKS || (size_t)fd >= engine->fds.files->limit)
 		return NULL;
 	records = atomic_load_explicit(&engine->young[block], memory_order_acquire);
 	if (!records)
@@ -48,7 +48,7 @@ static struct shunt_young *record(struct shunt_engine *engine, int fd)
 /* Lock held. */
 static bool is_there(struct shunt_engine *engine, struct shunt_young *young)
 {
-	return shunt_files_get(engine->files, young->fd) == &young->file;
+	return shunt_files_get(engine->fds.files, young->fd) == &young->file;
 }
 
 static bool is_wanted(struct shunt_engine *engine)
@@ -68,7 +68,7 @@ static void begin(struct shunt_engine *engine, struct shunt_young *young, uint8_
 	young->uses = 0;
 	young->received = young->sent = young->born = 0;
 	young->set = NULL;
-	shunt_files_set(engine->files, young->fd, &young->file);
+	shunt_files_set(engine->fds.files, young->fd, &young->file);
 }
 
 /* --- it becomes a stream --- */
@@ -135,7 +135,7 @@ static void grow(struct shunt_engine *engine, struct shunt_young *young)
 
 	if (stream && young->role != SHUNT_YOUNG_SOCKET)
 		become_candidate(engine, stream, young);
-	shunt_files_set(engine->files, young->fd, stream ? &stream->file : NULL);
+	shunt_files_set(engine->fds.files, young->fd, stream ? &stream->file : NULL);
 	young->set = NULL;
 }
 
@@ -158,8 +158,8 @@ static void each(struct shunt_engine *engine,
 {
 	if (!atomic_load(&engine->brief_ones))
 		return;
-	shunt_files_each(engine->files, fd) {
-		struct shunt_file *file = shunt_files_get(engine->files, fd);
+	shunt_files_each(engine->fds.files, fd) {
+		struct shunt_file *file = shunt_files_get(engine->fds.files, fd);
 		struct shunt_young *young = (struct shunt_young *)file;
 
 		if (!file || file->kind != SHUNT_FILE_YOUNG)
@@ -278,7 +278,7 @@ bool shunt_young_closing(struct shunt_engine *engine, struct shunt_young *young)
 	shunt_lock_take(&young->lock);
 	there = is_there(engine, young);
 	if (there) {
-		shunt_files_close(engine->files, young->fd);
+		shunt_files_close(engine->fds.files, young->fd);
 		end(young);
 		if (young->role != SHUNT_YOUNG_SOCKET && young->uses)
 			shunt_short_lived_count(engine,
@@ -294,7 +294,7 @@ bool shunt_young_closing(struct shunt_engine *engine, struct shunt_young *young)
 static void give_up(struct shunt_engine *engine, struct shunt_young *young)
 {
 	end(young);
-	shunt_files_set(engine->files, young->fd, NULL);
+	shunt_files_set(engine->fds.files, young->fd, NULL);
 }
 
 static void give_up_connected(struct shunt_engine *engine, struct shunt_young *young)
@@ -428,11 +428,11 @@ void shunt_young_parted(struct shunt_engine *engine)
 /* Locks are as other threads have left them. A record that is as it should be is only read: a write copies its page. */
 void shunt_young_forked(struct shunt_engine *engine)
 {
-	shunt_files_each(engine->files, fd) {
-		struct shunt_file *file = shunt_files_get(engine->files, fd);
+	shunt_files_each(engine->fds.files, fd) {
+		struct shunt_file *file = shunt_files_get(engine->fds.files, fd);
 
 		if (file && file->kind == SHUNT_FILE_YOUNG)
-			shunt_files_set(engine->files, fd, NULL);
+			shunt_files_set(engine->fds.files, fd, NULL);
 	}
 	for (size_t block = 0; block < SHUNT_YOUNG_BLOCKS; block++) {
 		struct shunt_young *records = atomic_load(&engine->young[block]);

@@ -14,7 +14,7 @@ static int close_now(int fd, bool drops)
 		shunt_process_drop(fd);
 	result = (int)real(syscall)(SYS_close, fd);
 	if (drops)
-		shunt_numbers_closed(shunt_process.engine, fd);	/* another thread may have found it open after the drop */
+		shunt_numbers_closed(shunt_engine_fds(shunt_process.engine), fd);	/* another thread may have found it open after the drop */
 	return result;
 }
 
@@ -38,7 +38,7 @@ static bool close_young_now(int fd, struct shunt_young *young, int *result)
 		return false;
 	*result = (int)real(syscall)(SYS_close, fd);
 	if (drops)
-		shunt_numbers_closed(shunt_process.engine, fd);
+		shunt_numbers_closed(shunt_engine_fds(shunt_process.engine), fd);
 	return true;
 }
 
@@ -56,9 +56,9 @@ static int close_again(int fd)
 	int result;
 
 	shunt_cancellation_point();
-	shunt_numbers_enter(shunt_process.engine);	/* no handler runs before that is left */
+	shunt_numbers_enter(shunt_engine_fds(shunt_process.engine));	/* no handler runs before that is left */
 	result = (int)real(syscall)(SYS_close, fd);
-	shunt_numbers_leave(shunt_process.engine);
+	shunt_numbers_leave(shunt_engine_fds(shunt_process.engine));
 	return result;
 }
 
@@ -124,9 +124,9 @@ static int close_all(unsigned int first, unsigned int last, int flags)
 	if (!valid(first, last, flags) || flags & CLOSE_RANGE_CLOEXEC ||
 	    first >= shunt_process.files->limit || shunt_process_foreign())
 		return real(close_range)(first, last, flags);
-	shunt_numbers_enter(shunt_process.engine);
+	shunt_numbers_enter(shunt_engine_fds(shunt_process.engine));
 	result = close_around(first, last, flags);
-	shunt_numbers_leave(shunt_process.engine);
+	shunt_numbers_leave(shunt_engine_fds(shunt_process.engine));
 	return result;
 }
 

@@ -43,7 +43,7 @@ void shunt_process_forget(bool again)
 	if (shunt_once_makes())
 		return;	/* a signal handler forked: the making goes on in the child */
 	if (shunt_process_has_engine())
-		shunt_own_fds_abandon(shunt_process.engine);
+		shunt_own_fds_abandon(shunt_engine_fds(shunt_process.engine));
 	shunt_process_no_engine();
 	shunt_settings_forget();
 	atomic_store(&state, again ? SHUNT_ONCE_NONE : SHUNT_ONCE_READY);

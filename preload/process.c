@@ -91,8 +91,10 @@ void shunt_process_drop(int fd)
 
 int shunt_process_lowest(int fd, int least, unsigned int before)
 {
-	return shunt_process_foreign() ? fd :
-		shunt_inside(shunt_numbers_lowest(shunt_process.engine, fd, least, before));
+	return shunt_process_foreign() ?
+		       fd :
+		       shunt_inside(shunt_numbers_lowest(shunt_engine_fds(shunt_process.engine), fd,
+							 least, before));
 }
 
 /* The table is not that of a child of vfork(). */
@@ -102,12 +104,15 @@ struct shunt_file *shunt_process_look(int fd)
 
 	if (file && file->kind == SHUNT_FILE_YOUNG)
 		return shunt_inside(shunt_young_grown(shunt_process.engine, fd));
-	return shunt_process_foreign() ? NULL : shunt_inside(shunt_numbers_look(shunt_process.engine, fd));
+	return shunt_process_foreign() ?
+		       NULL :
+		       shunt_inside(shunt_numbers_look(shunt_engine_fds(shunt_process.engine), fd));
 }
 
 bool shunt_process_gone(int fd)
 {
-	return !shunt_process_foreign() && shunt_numbers_gone(shunt_process.engine, fd);
+	return !shunt_process_foreign() &&
+	       shunt_numbers_gone(shunt_engine_fds(shunt_process.engine), fd);
 }
 
 void shunt_process_closed(int fd)
@@ -115,7 +120,7 @@ void shunt_process_closed(int fd)
 	int saved = errno;
 
 	if (!shunt_process_foreign())
-		shunt_numbers_closed(shunt_process.engine, fd);
+		shunt_numbers_closed(shunt_engine_fds(shunt_process.engine), fd);
 	errno = saved;
 }
 

@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include "preload/calls.h"
 #include "core/api.h"
+#include "core/fd/own_fds.h"
 #include "core/poll/cancel.h"
 
 #define likely(x) __builtin_expect(!!(x), 1)
@@ -185,17 +186,19 @@ static inline void shunt_numbers_quiet(void)
 	struct shunt_files *files = __atomic_load_n(&shunt_process.files, __ATOMIC_ACQUIRE);
 
 	if (unlikely(atomic_load_explicit(&files->making, memory_order_relaxed)))
-		shunt_numbers_await(shunt_process.engine);
+		shunt_numbers_await(shunt_engine_fds(shunt_process.engine));
 }
 
 /* The call makes a descriptor at the lowest number from `least` on, and ours on their way up do not count. */
-#define shunt_lowest(least, call)								\
-	({											\
-		struct shunt_engine *engine_ = __atomic_load_n(&shunt_process.engine, __ATOMIC_ACQUIRE);	\
-		unsigned int before_ = engine_ ? shunt_numbers_made(engine_) : 0;		\
-		int made_ = (call);								\
-												\
-		made_ < 0 || !engine_ ? made_ : shunt_process_lowest(made_, least, before_);	\
+#define shunt_lowest(least, call)                                                                  \
+	({                                                                                         \
+		struct shunt_engine *engine_ = __atomic_load_n(&shunt_process.engine,              \
+							       __ATOMIC_ACQUIRE);                  \
+		unsigned int before_ = engine_ ? shunt_numbers_made(shunt_engine_fds(engine_)) :   \
+						 0;                                                \
+		int made_ = (call);                                                                \
+                                                                                                   \
+		made_ < 0 || !engine_ ? made_ : shunt_process_lowest(made_, least, before_);       \
 	})
 
 /*

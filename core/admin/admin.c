@@ -25,7 +25,7 @@ static int listen_as(struct shunt_engine *engine)
 
 static void client_end(struct shunt_engine *engine, struct shunt_admin_client *client)
 {
-	shunt_own_fds_close(engine, client->fd);
+	shunt_own_fds_close(&engine->fds, client->fd);
 	client->fd = -1;
 	free(client->text);
 	client->text = NULL;
@@ -33,7 +33,7 @@ static void client_end(struct shunt_engine *engine, struct shunt_admin_client *c
 
 void shunt_admin_close(struct shunt_service *service)
 {
-	shunt_own_fds_close(service->engine, service->admin.fd);
+	shunt_own_fds_close(&service->engine->fds, service->admin.fd);
 	for (int i = 0; i < SHUNT_ADMIN_CLIENTS; i++)
 		client_end(service->engine, &service->admin.clients[i]);
 }

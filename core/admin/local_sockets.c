@@ -31,9 +31,9 @@ void shunt_local_sockets_close(struct shunt_service *service)
 {
 	struct shunt_engine *engine = service->engine;
 
-	shunt_own_fds_close(engine, service->statistics_fd);
+	shunt_own_fds_close(&engine->fds, service->statistics_fd);
 	shunt_admin_close(service);
-	shunt_own_fds_close(engine, service->rights_fd);
+	shunt_own_fds_close(&engine->fds, service->rights_fd);
 	shunt_kin_door_close(service);
 	service->statistics_fd = service->admin.fd = service->rights_fd = -1;
 }

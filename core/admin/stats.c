@@ -380,5 +380,5 @@ void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 		reader_hear(engine);
 		reader_answer(engine, asking);
 	}
-	shunt_own_fds_close(engine, asking);
+	shunt_own_fds_close(&engine->fds, asking);
 }

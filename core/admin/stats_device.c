@@ -68,9 +68,9 @@ static bool read_port(struct shunt_engine *engine, const struct named *device,
 {
 	int state = shunt_cancel_off(), result;
 
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	result = shunt_hw_counters_read(SHUNT_HW_ROOT, device->name, device->port, port);
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	shunt_cancel_restore(state);
 	return !result;
 }

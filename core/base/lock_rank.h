@@ -27,7 +27,7 @@
 	row(SEND, "link.send_lock") \
 	row(INBOX, "service.inbox_lock") \
 	row(RENDEZVOUS, "engine.rendezvous_lock") \
-	row(WAKERS, "engine.wakers_lock") \
+	row(WAKERS, "engine.fds.wakers.lock") \
 	row(PORTER, "porter.lock") \
 	row(ARENA, "arena.lock") \
 	row(PENDINGS, "pendings.lock") \

@@ -54,14 +54,14 @@ struct shunt_by_cm {
 /* Around calls of the library: its descriptors are ours, and no fork is under way. */
 static void by_cm_enter(struct shunt_by_cm *by_cm)
 {
-	shunt_loading_begin(by_cm->device->engine);
-	shunt_own_fds_begin(by_cm->device->engine);
+	shunt_loading_begin(&by_cm->device->engine->fds);
+	shunt_own_fds_begin(&by_cm->device->engine->fds);
 }
 
 static void by_cm_leave(struct shunt_by_cm *by_cm)
 {
-	shunt_own_fds_end(by_cm->device->engine);
-	shunt_loading_end(by_cm->device->engine);
+	shunt_own_fds_end(&by_cm->device->engine->fds);
+	shunt_loading_end(&by_cm->device->engine->fds);
 }
 
 /* --- what the connection manager says --- */
@@ -124,12 +124,12 @@ int shunt_by_cm_open(struct shunt_device *device, const union ibv_gid *gid,
 	by_cm->gid = *gid;
 	by_cm->source.ready = by_cm_ready;
 	by_cm_enter(by_cm);
-	result = cm_open(&by_cm->cm, &callbacks, engine);
+	result = cm_open(&by_cm->cm, &callbacks, &engine->fds);
 	if (result) {
 		shunt_log(SHUNT_LOG_WARN, "queue pairs of %s cannot be connected: %s",
 			  device->context->device->name, by_cm->cm.error);
 	} else {
-		shunt_device_note_helpers(engine->files);
+		shunt_device_note_helpers(engine->fds.files);
 		result = shunt_loop_add(&engine->loop, cm_fd(&by_cm->cm), &by_cm->source, EPOLLIN);
 		if (result)
 			cm_close(&by_cm->cm);

@@ -14,12 +14,16 @@
 
 static int keep_descriptor(void *arg, int fd)
 {
-	return shunt_own_fds_adopt(arg, fd);
+	struct shunt_engine *engine = arg;
+
+	return shunt_own_fds_adopt(&engine->fds, fd);
 }
 
 static void drop_descriptor(void *arg, int fd)
 {
-	shunt_own_fds_close(arg, fd);
+	struct shunt_engine *engine = arg;
+
+	shunt_own_fds_close(&engine->fds, fd);
 }
 
 static void let_go_of_descriptor(void *arg, int fd)
@@ -74,8 +78,8 @@ static void soft_kind_abandon(struct shunt_device *device)
 	int event_fd = soft_channel_event_fd(device->channel);
 
 	if (event_fd != device->channel->fd)
-		shunt_own_fds_close(device->engine, event_fd);
-	shunt_own_fds_close(device->engine, device->channel->fd);
+		shunt_own_fds_close(&device->engine->fds, event_fd);
+	shunt_own_fds_close(&device->engine->fds, device->channel->fd);
 }
 
 static int soft_kind_set_apart(struct shunt_device *device, struct ibv_pd *pd)

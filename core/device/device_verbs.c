@@ -87,7 +87,7 @@ void shunt_device_note_helpers(struct shunt_files *files)
 /* Where that fails the descriptor stays as it is: the library will close it by its number. */
 static int adopt(struct shunt_engine *engine, int *fd)
 {
-	int high = shunt_own_fds_copy(engine, *fd);
+	int high = shunt_own_fds_copy(&engine->fds, *fd);
 
 	if (high < 0)
 		return high;
@@ -104,8 +104,8 @@ static int unblock(struct shunt_engine *engine, int fd)
 /* libibverbs closes the descriptors. */
 static void close_device(struct shunt_engine *engine, struct verbs_device *verbs)
 {
-	shunt_own_fds_forget(engine, verbs->context->cmd_fd);
-	shunt_own_fds_forget(engine, verbs->context->async_fd);
+	shunt_own_fds_forget(&engine->fds, verbs->context->cmd_fd);
+	shunt_own_fds_forget(&engine->fds, verbs->context->async_fd);
 	verbs_close(verbs);
 }
 
@@ -184,7 +184,7 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 		snprintf(error, bytes, "%s", own ? verbs->error : "out of memory");
 		goto free_own;
 	}
-	shunt_device_note_helpers(engine->files);
+	shunt_device_note_helpers(engine->fds.files);
 	result = adopt(engine, &verbs->context->cmd_fd);
 	if (!result)
 		result = adopt(engine, &verbs->context->async_fd);
@@ -254,14 +254,14 @@ static int verbs_kind_make_channel(struct shunt_device *device)
 		return -ENOMEM;
 	if (!adopt(engine, &device->channel->fd) && !unblock(engine, device->channel->fd))
 		return 0;
-	shunt_own_fds_forget(engine, device->channel->fd);
+	shunt_own_fds_forget(&engine->fds, device->channel->fd);
 	device->verbs->destroy_comp_channel(device->channel);
 	return -EMFILE;
 }
 
 static void verbs_kind_free_channel(struct shunt_device *device)
 {
-	shunt_own_fds_forget(device->engine, device->channel->fd);
+	shunt_own_fds_forget(&device->engine->fds, device->channel->fd);
 	device->verbs->destroy_comp_channel(device->channel);
 }
 
@@ -272,9 +272,9 @@ static void verbs_kind_abandon(struct shunt_device *device)
 
 	if (own->by_cm)
 		shunt_by_cm_forget(own->by_cm);
-	shunt_own_fds_close(device->engine, device->channel->fd);
-	shunt_own_fds_close(device->engine, device->context->cmd_fd);
-	shunt_own_fds_close(device->engine, device->context->async_fd);
+	shunt_own_fds_close(&device->engine->fds, device->channel->fd);
+	shunt_own_fds_close(&device->engine->fds, device->context->cmd_fd);
+	shunt_own_fds_close(&device->engine->fds, device->context->async_fd);
 }
 
 /* --- what happens to it --- */

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/fd/loading.h"
 #include <sched.h>
-#include "core/engine.h"
+#include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
 
 #define PATIENCE 10000000000ull /* ns */
 
 /* False: it took too long. */
-static bool none_left(struct shunt_engine *engine, const _Atomic unsigned int *threads,
+static bool none_left(struct shunt_fds *fds, const _Atomic unsigned int *threads,
 		      uint64_t until)
 {
 	while (atomic_load((_Atomic unsigned int *)threads)) {
-		if (shunt_now(engine) >= until)
+		if (fds->sys->now() >= until)
 			return false;
 		sched_yield();
 	}
@@ -19,9 +19,9 @@ static bool none_left(struct shunt_engine *engine, const _Atomic unsigned int *t
 }
 
 /* It gives way to a fork that has begun to wait. */
-void shunt_loading_begin(struct shunt_engine *engine)
+void shunt_loading_begin(struct shunt_fds *fds)
 {
-	struct shunt_loading *loading = &engine->loading;
+	struct shunt_loading *loading = &fds->loading;
 	uint64_t until;
 
 	shunt_signal_defer_enter();
@@ -30,36 +30,36 @@ void shunt_loading_begin(struct shunt_engine *engine)
 	atomic_fetch_add(&loading->inside, 1);
 	if (!atomic_load(&loading->forking))
 		return;
-	until = shunt_now(engine) + PATIENCE;
+	until = fds->sys->now() + PATIENCE;
 	do {
 		atomic_fetch_sub(&loading->inside, 1);
-		none_left(engine, &loading->forking, until);
+		none_left(fds, &loading->forking, until);
 		atomic_fetch_add(&loading->inside, 1);
-	} while (atomic_load(&loading->forking) && shunt_now(engine) < until);
+	} while (atomic_load(&loading->forking) && fds->sys->now() < until);
 }
 
-void shunt_loading_end(struct shunt_engine *engine)
+void shunt_loading_end(struct shunt_fds *fds)
 {
 	if (!--shunt_thread.loading)
-		atomic_fetch_sub(&engine->loading.inside, 1);
+		atomic_fetch_sub(&fds->loading.inside, 1);
 	shunt_signal_defer_leave();
 }
 
 /* A library that forks itself waits for no other thread: its own is inside. */
-void shunt_loading_wait(struct shunt_engine *engine)
+void shunt_loading_wait(struct shunt_fds *fds)
 {
-	atomic_fetch_add(&engine->loading.forking, 1);
+	atomic_fetch_add(&fds->loading.forking, 1);
 	if (!shunt_thread.loading)
-		none_left(engine, &engine->loading.inside, shunt_now(engine) + PATIENCE);
+		none_left(fds, &fds->loading.inside, fds->sys->now() + PATIENCE);
 }
 
-void shunt_loading_parted(struct shunt_engine *engine)
+void shunt_loading_parted(struct shunt_fds *fds)
 {
-	atomic_fetch_sub(&engine->loading.forking, 1);
+	atomic_fetch_sub(&fds->loading.forking, 1);
 }
 
-void shunt_loading_forget(struct shunt_engine *engine)
+void shunt_loading_forget(struct shunt_fds *fds)
 {
-	atomic_store(&engine->loading.inside, shunt_thread.loading ? 1 : 0);
-	atomic_store(&engine->loading.forking, 0);
+	atomic_store(&fds->loading.inside, shunt_thread.loading ? 1 : 0);
+	atomic_store(&fds->loading.forking, 0);
 }

@@ -11,7 +11,7 @@
 #ifndef SHUNT_CORE_FD_LOADING_H
 #define SHUNT_CORE_FD_LOADING_H
 
-struct shunt_engine;
+struct shunt_fds;
 
 struct shunt_loading {
 	_Atomic unsigned int inside; /* threads that are in libraries */
@@ -19,13 +19,13 @@ struct shunt_loading {
 };
 
 /* Around calls of the libraries that may load, or take locks of more than one device. May be nested. Any thread. */
-void shunt_loading_begin(struct shunt_engine *engine);
-void shunt_loading_end(struct shunt_engine *engine);
+void shunt_loading_begin(struct shunt_fds *fds);
+void shunt_loading_end(struct shunt_fds *fds);
 
 /* Around a fork, in the parent; no lock is held. */
-void shunt_loading_wait(struct shunt_engine *engine);
-void shunt_loading_parted(struct shunt_engine *engine);
+void shunt_loading_wait(struct shunt_fds *fds);
+void shunt_loading_parted(struct shunt_fds *fds);
 /* In its child, which has no other threads. */
-void shunt_loading_forget(struct shunt_engine *engine);
+void shunt_loading_forget(struct shunt_fds *fds);
 
 #endif

@@ -4,7 +4,6 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
 
@@ -17,18 +16,13 @@
 
 __thread struct shunt_thread shunt_thread;
 
-uint64_t shunt_thread_budget(struct shunt_engine *engine)
+uint64_t shunt_thread_budget(uint64_t wanted, uint64_t most)
 {
-	uint64_t most = 2 * atomic_load_explicit(&engine->group.sleep_cost, memory_order_relaxed);
-	uint64_t budget = shunt_config_live(&engine->config.spin_us) * 1000;
-
 	if (shunt_thread.skip) {
 		shunt_thread.skip--;
 		return 0;
 	}
-	if (engine->single_core)
-		return 0;
-	return most && budget > most ? most : budget;
+	return most && wanted > most ? most : wanted;
 }
 
 static uint32_t next_misses(uint32_t misses, bool displaced)
@@ -43,22 +37,19 @@ static uint32_t next_misses(uint32_t misses, bool displaced)
  * for. A wait that was shorter than its spin might have been says nothing against it: a sleep would have been longer.
  * But a program that waits for such short times alone, and finds nothing, does that for hours perhaps.
  */
-void shunt_thread_polled(struct shunt_engine *engine, enum shunt_spun how, bool displaced)
+bool shunt_thread_polled(enum shunt_spun how, bool displaced)
 {
-	struct shunt_group *group = &engine->group;
-
-	__atomic_fetch_add(how == SHUNT_SPUN_FOUND ? &group->spin_hits : &group->spins, 1, __ATOMIC_RELAXED);
 	if (how == SHUNT_SPUN_FOUND && !displaced) {
 		shunt_thread.misses = shunt_thread.expired = 0;
-		return;
+		return false;
 	}
 	if (how == SHUNT_SPUN_EXPIRED && !displaced && shunt_thread.expired < EXPIRED_MOST) {
 		shunt_thread.expired++;
-		return;
+		return false;
 	}
 	shunt_thread.misses = next_misses(shunt_thread.misses, displaced);
 	shunt_thread.skip = (1u << shunt_thread.misses) - 1;
-	__atomic_fetch_add(&group->backoffs, 1, __ATOMIC_RELAXED);
+	return true;
 }
 
 /* Runs in a signal handler: the wait it interrupts must not fall asleep after it. */
@@ -114,50 +105,50 @@ void shunt_thread_resume(const struct shunt_thread *before)
 		shunt_thread_hold_cancel();
 }
 
-int shunt_waker_take(struct shunt_engine *engine)
+int shunt_waker_take(struct shunt_fds *fds)
 {
 	int fd = -1;
 
-	shunt_lock_take(&engine->wakers_lock);
-	if (engine->waker_count)
-		fd = engine->wakers[--engine->waker_count];
-	shunt_lock_leave(&engine->wakers_lock);
+	shunt_lock_take(&fds->wakers.lock);
+	if (fds->wakers.count)
+		fd = fds->wakers.fd[--fds->wakers.count];
+	shunt_lock_leave(&fds->wakers.lock);
 	if (fd < 0)
-		fd = shunt_own_fds_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+		fd = shunt_own_fds_make(fds, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	return fd < 0 ? -1 : fd;
 }
 
-uint64_t shunt_waker_patience(struct shunt_engine *engine, int fd, uint64_t deadline)
+uint64_t shunt_waker_patience(struct shunt_fds *fds, int fd, uint64_t deadline)
 {
 	uint64_t soon;
 
 	if (fd >= 0)
 		return deadline;
-	soon = shunt_now(engine) + UNPARKED;
+	soon = fds->sys->now() + UNPARKED;
 	return soon < deadline ? soon : deadline;
 }
 
-void shunt_waker_give(struct shunt_engine *engine, int fd)
+void shunt_waker_give(struct shunt_fds *fds, int fd)
 {
-	const int room = sizeof(engine->wakers) / sizeof(engine->wakers[0]);
+	const int room = sizeof(fds->wakers.fd) / sizeof(fds->wakers.fd[0]);
 
 	if (fd < 0)
 		return;
-	shunt_lock_take(&engine->wakers_lock);
-	if (engine->waker_count < room) {
-		engine->wakers[engine->waker_count++] = fd;
+	shunt_lock_take(&fds->wakers.lock);
+	if (fds->wakers.count < room) {
+		fds->wakers.fd[fds->wakers.count++] = fd;
 		fd = -1;
 	}
-	shunt_lock_leave(&engine->wakers_lock);
+	shunt_lock_leave(&fds->wakers.lock);
 	if (fd >= 0)
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(fds, fd);
 }
 
-void shunt_waker_drain(struct shunt_engine *engine, int fd)
+void shunt_waker_drain(struct shunt_fds *fds, int fd)
 {
 	uint64_t count;
 	int saved = errno;
 
-	if (engine->sys->read(fd, &count, sizeof(count)) < 0)
+	if (fds->sys->read(fd, &count, sizeof(count)) < 0)
 		errno = saved;
 }

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include "core/base/signal_defer.h"
 
-struct shunt_engine;
+struct shunt_fds;
 
 struct shunt_thread {
 	volatile sig_atomic_t signalled;	/* SHUNT_SIGNAL_*: what came since the wait began; its handlers are due */
@@ -32,15 +32,15 @@ extern __thread struct shunt_thread shunt_thread;
  * of a sleep, as long as spinning pays. After n misses in a row only every 2^n-th wait spins. So on an oversubscribed
  * machine the core goes to the thread we wait for (PF-32).
  */
-uint64_t shunt_thread_budget(struct shunt_engine *engine);
+uint64_t shunt_thread_budget(uint64_t wanted, uint64_t most);
 enum shunt_spun {
 	SHUNT_SPUN_FOUND,	/* what was waited for */
 	SHUNT_SPUN_EXPIRED,	/* nothing, for as long as the wait was to last */
 	SHUNT_SPUN_IN_VAIN,
 };
 
-/* How the spin ended; displaced: somebody else had the core meanwhile. */
-void shunt_thread_polled(struct shunt_engine *engine, enum shunt_spun how, bool displaced);
+/* How the spin ended; displaced: somebody else had the core meanwhile. True: the thread gives up polling for a while. */
+bool shunt_thread_polled(enum shunt_spun how, bool displaced);
 
 void shunt_thread_hold_cancel(void);	/* core/api.h */
 void shunt_thread_let_cancel(void);
@@ -66,10 +66,10 @@ static inline void shunt_thread_endure(void)
  * An eventfd for a sleeping thread, taken for a sleep, given back after it. Without descriptors it is -1: nobody can
  * end the sleep, and it must be short.
  */
-int shunt_waker_take(struct shunt_engine *engine);
+int shunt_waker_take(struct shunt_fds *fds);
 /* Until when a thread with this waker, or none, may sleep. */
-uint64_t shunt_waker_patience(struct shunt_engine *engine, int fd, uint64_t deadline);
-void shunt_waker_give(struct shunt_engine *engine, int fd);
-void shunt_waker_drain(struct shunt_engine *engine, int fd);
+uint64_t shunt_waker_patience(struct shunt_fds *fds, int fd, uint64_t deadline);
+void shunt_waker_give(struct shunt_fds *fds, int fd);
+void shunt_waker_drain(struct shunt_fds *fds, int fd);
 
 #endif

@@ -46,7 +46,7 @@ static void drop_first(struct shunt_channel *channel)
 	if (!channel->first)
 		channel->last = NULL;
 	for (int i = 0; i < out->count; i++)
-		shunt_own_fds_close(channel->engine, out->fds[i]);
+		shunt_own_fds_close(&channel->engine->fds, out->fds[i]);
 	free(out);
 }
 
@@ -65,10 +65,10 @@ static int message_keep(struct shunt_channel *channel, const void *data, size_t 
 	out->bytes = bytes;
 	out->sent = sent;
 	for (int i = 0; i < count; i++) {
-		out->fds[i] = shunt_own_fds_copy(channel->engine, fds[i]);
+		out->fds[i] = shunt_own_fds_copy(&channel->engine->fds, fds[i]);
 		if (out->fds[i] < 0) {
 			while (i--)
-				shunt_own_fds_close(channel->engine, out->fds[i]);
+				shunt_own_fds_close(&channel->engine->fds, out->fds[i]);
 			free(out);
 			return -EMFILE;
 		}
@@ -430,7 +430,7 @@ void shunt_channel_close(struct shunt_channel *channel)
 	else if (channel->proves)
 		shunt_porter_dismiss(channel->engine, channel->fd);
 	else
-		shunt_own_fds_close(channel->engine, channel->fd);
+		shunt_own_fds_close(&channel->engine->fds, channel->fd);
 	channel->fd = -1;
 }
 
@@ -504,8 +504,9 @@ int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *en
 			  const struct sockaddr *to, const uint8_t cookie[SHUNT_COOKIE_BYTES], uint32_t silence_ms)
 {
 	const struct shunt_sys *sys = engine->sys;
-	int fd = shunt_own_fds_make(engine, sys->socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
-							IPPROTO_TCP));
+	int fd = shunt_own_fds_make(
+		&engine->fds, sys->socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+					  IPPROTO_TCP));
 	int result;
 
 	if (fd < 0)

@@ -73,7 +73,7 @@ static bool fds_let_go(struct shunt_engine *engine, const int *fds, int count)
 
 		good = good && kind == WANTED;
 		if (kind == UNKNOWN) {
-			shunt_own_fds_mark(engine, fds[i]);
+			shunt_own_fds_mark(&engine->fds, fds[i]);
 			shunt_porter_close_later(engine, fds[i]);
 		} else {
 			engine->sys->close(fds[i]);
@@ -92,7 +92,7 @@ void shunt_screen_drop(struct shunt_engine *engine, int fd, bool screened)
 		engine->sys->close(fd);
 		return;
 	}
-	shunt_own_fds_mark(engine, fd);
+	shunt_own_fds_mark(&engine->fds, fd);
 	shunt_porter_close_later(engine, fd);
 }
 
@@ -177,7 +177,7 @@ bool shunt_screen_sockets(struct shunt_engine *engine, int channel, const int *f
 			good = good && is_made_by_peer(engine, channel, fds[i]) &&
 			       is_closed_fast(engine, fds[i]);
 	for (int i = 0; i < count && !good; i++) {
-		shunt_own_fds_mark(engine, fds[i]);
+		shunt_own_fds_mark(&engine->fds, fds[i]);
 		shunt_porter_close_later(engine, fds[i]);
 	}
 	return good;

@@ -27,9 +27,9 @@ bool shunt_share_thread(struct shunt_engine *engine)
 	if (!shunt_engine_is_confined())
 		return true;
 	state = shunt_cancel_off();
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	space = shunt_space_read();
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	shunt_cancel_restore(state);
 	spare = shunt_space_spare(&space, 0);
 	if (spare == SHUNT_SPACE_UNLIMITED)	/* lifted just now */

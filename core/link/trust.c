@@ -83,9 +83,9 @@ static bool yama_is_even(struct shunt_engine *engine, const struct capabilities 
 {
 	enum shunt_yama yama;
 
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	yama = engine->sys->yama();
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	return yama == SHUNT_YAMA_NONE ||
 	       (yama != SHUNT_YAMA_NOBODY && ours->permitted >> CAP_SYS_PTRACE & 1);
 }

@@ -47,7 +47,8 @@ static bool is_shortage(int error)
 int shunt_deaf_accept(struct shunt_engine *engine, int fd, int flags)
 {
 	struct shunt_service *service = engine->service;
-	int come = shunt_own_fds_make(engine, engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC | flags));
+	int come = shunt_own_fds_make(&engine->fds,
+				      engine->sys->accept4(fd, NULL, NULL, SOCK_CLOEXEC | flags));
 
 	if (!is_shortage(come))
 		return come;

@@ -19,7 +19,7 @@ socklen_t shunt_endpoint_address(const char *name, struct sockaddr_un *address)
 
 static int endpoint_make(struct shunt_engine *engine, int type)
 {
-	return shunt_own_fds_make(engine, engine->sys->socket(AF_UNIX, type | SOCK_CLOEXEC |
+	return shunt_own_fds_make(&engine->fds, engine->sys->socket(AF_UNIX, type | SOCK_CLOEXEC |
 							      SOCK_NONBLOCK, 0));
 }
 
@@ -27,7 +27,7 @@ static int endpoint_fail(struct shunt_engine *engine, int fd)
 {
 	int result = -errno;
 
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 	return result;
 }
 

@@ -58,8 +58,8 @@ int shunt_loop_open(struct shunt_loop *loop, struct shunt_engine *engine)
 {
 	*loop = (struct shunt_loop) { .engine = engine, .wake_source.ready = woken };
 	loop->last = &loop->first;
-	loop->epfd = shunt_own_fds_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
-	loop->wake_fd = shunt_own_fds_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	loop->epfd = shunt_own_fds_make(&engine->fds, engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	loop->wake_fd = shunt_own_fds_make(&engine->fds, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (loop->epfd < 0 || loop->wake_fd < 0 ||
 	    shunt_loop_add(loop, loop->wake_fd, &loop->wake_source, EPOLLIN)) {
 		shunt_loop_close(loop);
@@ -72,8 +72,8 @@ int shunt_loop_open(struct shunt_loop *loop, struct shunt_engine *engine)
 void shunt_loop_close(struct shunt_loop *loop)
 {
 	atomic_store(&loop->open, false);
-	shunt_own_fds_close(loop->engine, loop->epfd);
-	shunt_own_fds_close(loop->engine, loop->wake_fd);
+	shunt_own_fds_close(&loop->engine->fds, loop->epfd);
+	shunt_own_fds_close(&loop->engine->fds, loop->wake_fd);
 	loop->epfd = loop->wake_fd = -1;
 }
 

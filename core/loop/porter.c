@@ -151,7 +151,7 @@ static int next_to_go(struct shunt_engine *engine)
 static void stranger_let_go(struct shunt_engine *engine, int fd)
 {
 	engine->sys->dup3(engine->loop.wake_fd, fd, O_CLOEXEC);
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 }
 
 static void *run(void *arg)
@@ -235,7 +235,7 @@ void shunt_porter_dismiss(struct shunt_engine *engine, int fd)
 	if (fd < 0)
 		return;
 	if (!atomic_load(&engine->porter.unguarded)) {
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(&engine->fds, fd);
 	} else {
 		engine->sys->shutdown(fd, SHUT_RDWR);
 		shunt_porter_close_later(engine, fd);
@@ -270,7 +270,7 @@ void shunt_porter_let_go(struct shunt_engine *engine, int fd)
 	if (has_packets(engine, fd))
 		shunt_porter_close_later(engine, fd);
 	else
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(&engine->fds, fd);
 	errno = saved;
 }
 
@@ -279,7 +279,7 @@ void shunt_porter_close_later(struct shunt_engine *engine, int fd)
 	int saved = errno;
 
 	if (engine->manual)
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(&engine->fds, fd);
 	else if (!enqueue(engine, fd))	/* it may take for ever to close, so it stays open */
 		shunt_log(SHUNT_LOG_WARN, "out of memory: a stranger's descriptor stays open");
 	errno = saved;
@@ -340,7 +340,7 @@ bool shunt_porter_follows(struct shunt_engine *engine, uint64_t until)
 
 static int come_in(struct shunt_engine *engine, int door)
 {
-	return shunt_own_fds_make(engine, engine->sys->accept4(door, NULL, NULL,
+	return shunt_own_fds_make(&engine->fds, engine->sys->accept4(door, NULL, NULL,
 							       SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
@@ -355,7 +355,7 @@ void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crow
 		while (crowd->count < SHUNT_PORTER_CROWD && (fd = come_in(engine, door)) >= 0)
 			crowd->fd[crowd->count++] = fd;
 	}
-	shunt_own_fds_close(engine, door);
+	shunt_own_fds_close(&engine->fds, door);
 }
 
 void shunt_porter_dismiss_all(struct shunt_engine *engine, struct shunt_crowd *crowd)

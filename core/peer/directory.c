@@ -39,7 +39,7 @@ static void end_guest(struct shunt_directory *directory, struct shunt_directory_
 		directory_watch(directory, EPOLL_CTL_DEL, guest->owner, 0);
 		shunt_porter_dismiss(directory->engine, guest->owner);
 	}
-	shunt_own_fds_close(directory->engine, guest->fd);
+	shunt_own_fds_close(&directory->engine->fds, guest->fd);
 	guest->fd = guest->owner = -1;
 }
 
@@ -214,8 +214,9 @@ static bool accept_guest(struct shunt_directory *directory)
 {
 	struct shunt_engine *engine = directory->engine;
 	struct shunt_directory_guest *guest;
-	int fd = shunt_own_fds_make(engine, engine->sys->accept4(directory->listener, NULL, NULL,
-								 SOCK_CLOEXEC | SOCK_NONBLOCK));
+	int fd = shunt_own_fds_make(&engine->fds,
+				    engine->sys->accept4(directory->listener, NULL, NULL,
+							 SOCK_CLOEXEC | SOCK_NONBLOCK));
 
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
 		pause_listener(directory);
@@ -247,7 +248,7 @@ static int directory_listen_at(struct shunt_directory *directory, int family)
 {
 	const struct shunt_sys *sys = directory->engine->sys;
 	int fd = shunt_own_fds_make(
-		directory->engine,
+		&directory->engine->fds,
 		sys->socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP));
 	socklen_t length = family == AF_INET6 ? sizeof(struct sockaddr_in6) :
 						sizeof(struct sockaddr_in);
@@ -265,7 +266,7 @@ static int directory_listen_at(struct shunt_directory *directory, int family)
 	    sys->setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) ||
 	    sys->bind(fd, &at.any, length) || sys->listen(fd, SHUNT_DIRECTORY_GUESTS)) {
 		result = -errno;
-		shunt_own_fds_close(directory->engine, fd);
+		shunt_own_fds_close(&directory->engine->fds, fd);
 		return result;
 	}
 	return fd;
@@ -279,7 +280,7 @@ static void take_port(struct shunt_directory *directory)
 	if (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL) /* there is no IPv6 here */
 		fd = directory_listen_at(directory, AF_INET);
 	if (fd >= 0 && directory_watch(directory, EPOLL_CTL_ADD, fd, LISTENER)) {
-		shunt_own_fds_close(directory->engine, fd);
+		shunt_own_fds_close(&directory->engine->fds, fd);
 		fd = -ENOMEM;
 	}
 	directory->listener = fd < 0 ? -1 : fd;
@@ -348,7 +349,7 @@ int shunt_directory_open(struct shunt_directory *directory)
 	directory->paused = directory->retry = directory->turned_away = 0;
 	for (int i = 0; i < SHUNT_DIRECTORY_GUESTS; i++)
 		directory->guests[i].fd = directory->guests[i].owner = -1;
-	directory->fd = shunt_own_fds_make(directory->engine,
+	directory->fd = shunt_own_fds_make(&directory->engine->fds,
 					   directory->engine->sys->epoll_create1(EPOLL_CLOEXEC));
 	if (directory->fd < 0)
 		return directory->fd;
@@ -358,8 +359,8 @@ int shunt_directory_open(struct shunt_directory *directory)
 
 static void close_port(struct shunt_directory *directory)
 {
-	shunt_own_fds_close(directory->engine, directory->listener);
-	shunt_own_fds_close(directory->engine, directory->fd);
+	shunt_own_fds_close(&directory->engine->fds, directory->listener);
+	shunt_own_fds_close(&directory->engine->fds, directory->fd);
 	directory->listener = directory->fd = -1;
 }
 
@@ -374,8 +375,8 @@ void shunt_directory_close(struct shunt_directory *directory)
 void shunt_directory_forget(struct shunt_directory *directory)
 {
 	for (int i = 0; i < SHUNT_DIRECTORY_GUESTS; i++) {
-		shunt_own_fds_close(directory->engine, directory->guests[i].fd);
-		shunt_own_fds_close(directory->engine, directory->guests[i].owner);
+		shunt_own_fds_close(&directory->engine->fds, directory->guests[i].fd);
+		shunt_own_fds_close(&directory->engine->fds, directory->guests[i].owner);
 		directory->guests[i].fd = directory->guests[i].owner = -1;
 	}
 	close_port(directory);

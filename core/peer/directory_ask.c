@@ -17,7 +17,7 @@ static int open_socket(struct shunt_engine *engine, const union cm_address *from
 		       const union cm_address *to)
 {
 	const struct shunt_sys *sys = engine->sys;
-	int fd = shunt_own_fds_make(engine, sys->socket(to->any.sa_family,
+	int fd = shunt_own_fds_make(&engine->fds, sys->socket(to->any.sa_family,
 							SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 							IPPROTO_TCP));
 	int result = 0;
@@ -29,7 +29,7 @@ static int open_socket(struct shunt_engine *engine, const union cm_address *from
 		result = -errno;
 	if (!result)
 		return fd;
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 	return result;
 }
 
@@ -107,6 +107,6 @@ int shunt_directory_ask_step(struct shunt_directory_ask *ask)
 
 void shunt_directory_ask_end(struct shunt_directory_ask *ask)
 {
-	shunt_own_fds_close(ask->engine, ask->fd);
+	shunt_own_fds_close(&ask->engine->fds, ask->fd);
 	ask->fd = -1;
 }

@@ -205,9 +205,9 @@ static bool hear_next(struct shunt_link *link)
 {
 	bool more;
 
-	shunt_own_fds_begin(link->engine);
+	shunt_own_fds_begin(&link->engine->fds);
 	more = message_hear(link);
-	shunt_own_fds_end(link->engine);
+	shunt_own_fds_end(&link->engine->fds);
 	return more;
 }
 

@@ -126,9 +126,9 @@ static void serve(struct shunt_source *source, uint32_t events)
 
 	(void)events;
 	for (int i = 0; i < QUESTIONS && more; i++) {
-		shunt_own_fds_begin(service->engine);
+		shunt_own_fds_begin(&service->engine->fds);
 		more = question_hear(service);
-		shunt_own_fds_end(service->engine);
+		shunt_own_fds_end(&service->engine->fds);
 	}
 }
 
@@ -144,7 +144,8 @@ static void make(struct shunt_service *service)
 	shunt_takeover_door(&engine->identity, name);
 	length = shunt_endpoint_address(name, &address);
 	fd = shunt_own_fds_make(
-		engine, engine->sys->socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+		&engine->fds,
+		engine->sys->socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return;
 	shunt_porter_guard(engine, fd);
@@ -152,7 +153,7 @@ static void make(struct shunt_service *service)
 	service->kin_source.ready = serve;
 	if (engine->sys->bind(fd, (const struct sockaddr *)&address, length) ||
 	    shunt_loop_add(&engine->loop, fd, &service->kin_source, EPOLLIN))
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(&engine->fds, fd);
 	else
 		service->kin_fd = fd;
 }
@@ -172,6 +173,6 @@ bool shunt_kin_door_open(struct shunt_link *link, const struct shunt_message *me
 
 void shunt_kin_door_close(struct shunt_service *service)
 {
-	shunt_own_fds_close(service->engine, service->kin_fd);
+	shunt_own_fds_close(&service->engine->fds, service->kin_fd);
 	service->kin_fd = -1;
 }

@@ -132,7 +132,7 @@ static bool is_equipped(const struct shunt_link *link)
 /* It has not been told of memory, and is to be. */
 static void hello_to(struct shunt_link *link)
 {
-	shunt_own_fds_begin(link->engine);
+	shunt_own_fds_begin(&link->engine->fds);
 	link->engine->short_of_space = false;
 	if (!is_equipped(link) && equip(link)) {
 		link_say_why(link);
@@ -140,7 +140,7 @@ static void hello_to(struct shunt_link *link)
 	} else if (!is_said(say_hello(link))) {
 		shunt_link_fail(link, "its channel does not take a HELLO");
 	}
-	shunt_own_fds_end(link->engine);
+	shunt_own_fds_end(&link->engine->fds);
 }
 
 /* Memory is shared within one host only. */
@@ -169,7 +169,7 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	struct shunt_device *device;
 	struct ucred peer;
 
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	engine->short_of_space = false;
 	device = channel->course.device ? channel->course.device :
 					  shunt_devices_open(engine, device_for(engine, channel));
@@ -195,17 +195,17 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 		goto destroy;
 	if (!is_said(introduce(link)))
 		goto destroy;
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	return link;
 
 destroy:
 	link_say_why(link);
 	shunt_link_destroy(link);
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	return NULL;
 close_channel:
 	shunt_channel_close(channel);
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	return NULL;
 }
 

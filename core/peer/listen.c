@@ -215,11 +215,11 @@ void shunt_listen_withdraw_run(struct shunt_task *task)
 /* The addresses are the child's too; it joins who owns their names when it accepts there. */
 static void abandon(struct shunt_engine *engine, struct shunt_rendezvous *r)
 {
-	shunt_own_fds_close(engine, r->fd);
-	shunt_own_fds_close(engine, r->worker_fd);
-	shunt_own_fds_close(engine, r->owner_fd);
-	shunt_own_fds_close(engine, r->abstract_fd);
-	shunt_own_fds_close(engine, r->abstract_worker_fd);
+	shunt_own_fds_close(&engine->fds, r->fd);
+	shunt_own_fds_close(&engine->fds, r->worker_fd);
+	shunt_own_fds_close(&engine->fds, r->owner_fd);
+	shunt_own_fds_close(&engine->fds, r->abstract_fd);
+	shunt_own_fds_close(&engine->fds, r->abstract_worker_fd);
 	r->fd = r->worker_fd = r->owner_fd = r->abstract_fd = r->abstract_worker_fd = -1;
 	r->in_user_dir = false;
 	r->is_worker = r->alone = r->turned_away = r->strangers = false;

@@ -352,5 +352,5 @@ void shunt_listener_owner_abandon(struct shunt_service *service)
 {
 	for (struct shunt_co_listener *co_listener = service->co_listeners; co_listener;
 	     co_listener = co_listener->next)
-		shunt_own_fds_close(service->engine, co_listener->fd);
+		shunt_own_fds_close(&service->engine->fds, co_listener->fd);
 }

@@ -74,7 +74,7 @@ static void find_addresses(struct shunt_engine *engine, struct addresses *addres
 	struct ifaddrs *all = NULL;
 
 	addresses->count = 0;
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	if (getifaddrs(&all))
 		all = NULL;
 	for (struct ifaddrs *one = all; one && addresses->count < ADDRESSES; one = one->ifa_next)
@@ -82,7 +82,7 @@ static void find_addresses(struct shunt_engine *engine, struct addresses *addres
 		    (one->ifa_addr->sa_family == AF_INET || one->ifa_addr->sa_family == AF_INET6))
 			add_address(addresses, one->ifa_addr);
 	freeifaddrs(all);
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 }
 
 /* Which addresses there are does not matter: they are all looked at. */
@@ -109,7 +109,7 @@ static void meeting_watch(struct shunt_service *service, struct shunt_meeting *m
 
 	if (meeting->watch_fd >= 0)
 		return;
-	fd = shunt_own_fds_make(engine, engine->sys->socket(AF_NETLINK,
+	fd = shunt_own_fds_make(&engine->fds, engine->sys->socket(AF_NETLINK,
 							    SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
 							    NETLINK_ROUTE));
 	if (fd < 0)
@@ -117,7 +117,7 @@ static void meeting_watch(struct shunt_service *service, struct shunt_meeting *m
 	meeting->watch_source.ready = addresses_changed;
 	if (engine->sys->bind(fd, (struct sockaddr *)&address, sizeof(address)) ||
 	    shunt_loop_add(&engine->loop, fd, &meeting->watch_source, EPOLLIN)) {
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(&engine->fds, fd);
 		return;
 	}
 	meeting->watch_fd = fd;
@@ -242,7 +242,7 @@ static int open_all(struct shunt_service *service, struct shunt_meeting *meeting
 	if (!result)
 		return dir;
 	tell_unusable(meeting);
-	shunt_own_fds_close(engine, dir);
+	shunt_own_fds_close(&engine->fds, dir);
 	return result;
 }
 
@@ -289,7 +289,7 @@ void shunt_meeting_run(struct shunt_task *task)
 	if (!engine->finished)
 		all = meeting_offer(engine, meeting, dir, &here);
 	shunt_lock_leave(&engine->rendezvous_lock);
-	shunt_own_fds_close(engine, dir);
+	shunt_own_fds_close(&engine->fds, dir);
 	if (all)
 		meeting->failures = 0;
 	else
@@ -303,7 +303,7 @@ void shunt_meeting_open(struct shunt_service *service)
 	if (!service->engine->config.dir[0] || service->meeting_place.fd >= 0 ||
 	    !(meeting || (meeting = meeting_make(service)) != NULL))
 		return;
-	shunt_own_fds_close(service->engine, open_all(service, meeting));
+	shunt_own_fds_close(&service->engine->fds, open_all(service, meeting));
 }
 
 /* --- the claimant --- */
@@ -340,7 +340,7 @@ static void drop_names(struct shunt_engine *engine, struct shunt_meeting *meetin
 		shunt_meeting_dir_drop(dir, own, meeting->names[i].name.text + 1);
 	if (dir >= 0)
 		shunt_meeting_dir_drop(dir, own, own);
-	shunt_own_fds_close(engine, dir);
+	shunt_own_fds_close(&engine->fds, dir);
 	meeting->count = 0;
 }
 
@@ -349,7 +349,7 @@ static void meeting_release(struct shunt_service *service)
 	struct shunt_meeting *meeting = service->meeting;
 
 	service->meeting = NULL;
-	shunt_own_fds_close(service->engine, meeting->watch_fd);
+	shunt_own_fds_close(&service->engine->fds, meeting->watch_fd);
 	free(meeting);
 }
 
@@ -386,6 +386,6 @@ void shunt_meeting_abandon(struct shunt_service *service)
 {
 	if (!service->meeting)
 		return;
-	shunt_own_fds_close(service->engine, service->meeting_place.fd);
+	shunt_own_fds_close(&service->engine->fds, service->meeting_place.fd);
 	meeting_release(service);
 }

@@ -36,7 +36,7 @@ static bool is_of_root(const struct stat *st)
 static int open_at(struct shunt_engine *engine, int at, const char *path, int how)
 {
 	int state = shunt_cancel_off();
-	int fd = shunt_own_fds_make(engine, openat(at, path, how | O_NOFOLLOW | O_CLOEXEC));
+	int fd = shunt_own_fds_make(&engine->fds, openat(at, path, how | O_NOFOLLOW | O_CLOEXEC));
 
 	shunt_cancel_restore(state);
 	return fd;
@@ -49,7 +49,7 @@ static int open_directory(struct shunt_engine *engine, const char *path, int how
 	if (dir < 0 || !fstat(dir, st))
 		return dir;
 	result = -errno;
-	shunt_own_fds_close(engine, dir);
+	shunt_own_fds_close(&engine->fds, dir);
 	return result;
 }
 
@@ -63,7 +63,7 @@ static int open_checked(struct shunt_engine *engine, const char *path, int how)
 	dir = open_directory(engine, path, how, &st);
 	if (dir < 0 || ((is_of_root(&st) || st.st_uid == geteuid()) && !others_may_write(&st)))
 		return dir;
-	shunt_own_fds_close(engine, dir);
+	shunt_own_fds_close(&engine->fds, dir);
 	return -EPERM;
 }
 
@@ -78,13 +78,13 @@ int shunt_meeting_dir_open_of(struct shunt_engine *engine, const char *above, co
 	struct stat st;
 	int dir = open_directory(engine, above, O_PATH, &st);
 
-	shunt_own_fds_close(engine, dir);
+	shunt_own_fds_close(&engine->fds, dir);
 	if (dir < 0 || !is_of_root(&st) || others_may_write(&st))
 		return dir < 0 ? dir : -EPERM;
 	dir = open_directory(engine, path, list ? O_RDONLY : O_PATH, &st);
 	if (dir < 0 || (st.st_uid == user && !(st.st_mode & (S_IWGRP | S_IWOTH))))
 		return dir;
-	shunt_own_fds_close(engine, dir);
+	shunt_own_fds_close(&engine->fds, dir);
 	return -EPERM;
 }
 
@@ -103,7 +103,7 @@ static int reach(struct shunt_engine *engine, int dir, const char *name, char pa
 		return fd;
 	result = fstat(fd, &st) ? -errno : S_ISSOCK(st.st_mode) ? 0 : -ENOTSOCK;
 	if (result)
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(&engine->fds, fd);
 	snprintf(path, PATH_BYTES, "/proc/self/fd/%d", fd);
 	return result ? result : fd;
 }
@@ -116,7 +116,7 @@ static int connect_as(struct shunt_engine *engine, int dir, const char *name, in
 	if (fd < 0)
 		return fd;
 	result = shunt_endpoint_connect_at(engine, path, type);
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 	return result;
 }
 
@@ -125,7 +125,7 @@ static bool is_abandoned(struct shunt_engine *engine, int dir, const char *name)
 {
 	int fd = connect_as(engine, dir, name, SOCK_STREAM);
 
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 	return fd == -ECONNREFUSED;
 }
 
@@ -139,7 +139,7 @@ static int open_to_all(struct shunt_engine *engine, int dir, const char *name)
 		return fd;
 	result = chmod(path, S_IRUSR | S_IWUSR | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH) ? -errno :
 											  0;
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 	return result;
 }
 
@@ -156,7 +156,7 @@ int shunt_meeting_dir_listen(struct shunt_engine *engine, int dir, const char *n
 	if (!result)
 		return fd;
 	unlinkat(dir, name, 0);
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 	return result;
 }
 
@@ -179,7 +179,7 @@ int shunt_meeting_dir_connect(struct shunt_engine *engine, const char *path, con
 	if (dir < 0)
 		return is_shortage(dir) ? dir : -ENODEV;
 	fd = shunt_meeting_dir_reach(engine, dir, name);
-	shunt_own_fds_close(engine, dir);
+	shunt_own_fds_close(&engine->fds, dir);
 	return fd;
 }
 
@@ -268,7 +268,7 @@ void shunt_meeting_dir_sweep(struct shunt_engine *engine, int dir)
 
 	if (flock(dir, LOCK_EX | LOCK_NB))
 		return;
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	entries = names_list(engine, dir);
 	for (int i = 0; entries && i < SHUNT_MEETING_ENTRIES && (entry = readdir(entries)) != NULL;
 	     i++)
@@ -276,6 +276,6 @@ void shunt_meeting_dir_sweep(struct shunt_engine *engine, int dir)
 			remove_abandoned(engine, dir, entry->d_name);
 	if (entries)
 		closedir(entries);
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	flock(dir, LOCK_UN);
 }

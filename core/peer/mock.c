@@ -155,7 +155,7 @@ static bool parse_which(int count, char **words, struct chosen *chosen, struct s
 	memset(tuple, 0, sizeof(*tuple));
 	if (count == 1) {
 		chosen->fd = (int)shunt_answer_number(words[0], INT32_MAX);
-		return chosen->fd >= 0 && (size_t)chosen->fd < chosen->engine->files->limit;
+		return chosen->fd >= 0 && (size_t)chosen->fd < chosen->engine->fds.files->limit;
 	}
 	chosen->tuple = tuple;
 	return parse_address(words[0], tuple->local, &tuple->local_port) &&

@@ -195,7 +195,7 @@ static void reconnect_hear(struct shunt_source *source, uint32_t events)
 	bool screened = again->channel.proves;
 
 	(void)events;
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	result = shunt_channel_receive(&again->channel, &message, fds, &count);
 	if (result > 0 && message.type == SHUNT_MSG_HELLO && !again->initiator) {
 		link = make_link(service, again);
@@ -207,7 +207,7 @@ static void reconnect_hear(struct shunt_source *source, uint32_t events)
 	}	/* else it was said to the link that is gone, before the peer knew */
 	while (count--)
 		shunt_screen_drop(engine, fds[count], screened);
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 }
 
 bool shunt_reconnect_take(struct shunt_link *link)

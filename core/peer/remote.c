@@ -36,13 +36,13 @@ static bool machine_has_device(struct shunt_engine *engine)
 	bool any = false;
 	DIR *dir;
 
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	dir = opendir("/sys/class/infiniband");
 	while (dir && !any && (entry = readdir(dir)) != NULL)
 		any = entry->d_name[0] != '.';
 	if (dir)
 		closedir(dir);
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	return any;
 }
 
@@ -50,9 +50,9 @@ static bool machine_has_iwarp(struct shunt_engine *engine)
 {
 	bool any;
 
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	any = shunt_iwarp_is_there("");
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	return any;
 }
 
@@ -73,14 +73,14 @@ static void step(struct shunt_remote *remote)
 {
 	struct shunt_engine *engine = remote->service->engine;
 
-	shunt_remote_enter(engine);
+	shunt_remote_enter(&engine->fds);
 	cm_step(&remote->cm, shunt_remote_ms(engine));
 	for (int i = 0; i < 2; i++)
 		if (remote->gates[i].fd >= 0)
 			shunt_remote_listener_step(&remote->gates[i]);
 	if (remote->directory.fd >= 0)
 		shunt_directory_step(&remote->directory);
-	shunt_remote_leave(engine);
+	shunt_remote_leave(&engine->fds);
 }
 
 void shunt_remote_hear(struct shunt_service *service)
@@ -113,11 +113,11 @@ static bool open_all(struct shunt_remote *remote)
 
 	if (!shunt_devices_open(engine, SHUNT_VERBS))
 		return false;
-	if (cm_open(&remote->cm, &callbacks, engine)) {
+	if (cm_open(&remote->cm, &callbacks, &engine->fds)) {
 		shunt_log(SHUNT_LOG_WARN, "connections to other hosts stay on TCP: %s", remote->cm.error);
 		return false;
 	}
-	shunt_device_note_helpers(engine->files);
+	shunt_device_note_helpers(engine->fds.files);
 	remote->cm_source.ready = cm_ready;
 	if (shunt_loop_add(&engine->loop, cm_fd(&remote->cm), &remote->cm_source, EPOLLIN)) {
 		cm_close(&remote->cm);
@@ -148,9 +148,9 @@ static struct shunt_remote *get(struct shunt_service *service)
 	}
 	if (remote->open || shunt_now(engine) < remote->closed_until)
 		return remote->open ? remote : NULL;
-	shunt_remote_enter(engine);
+	shunt_remote_enter(&engine->fds);
 	remote->open = open_all(remote);
-	shunt_remote_leave(engine);
+	shunt_remote_leave(&engine->fds);
 	if (!remote->open)
 		remote->closed_until = shunt_now(engine) + CLOSED_NS;
 	return remote->open ? remote : NULL;
@@ -198,11 +198,11 @@ static void remote_offer(struct shunt_remote *remote, struct shunt_rendezvous *r
 			ntohs(address->v4.sin_port));
 		return;
 	}
-	shunt_remote_enter(engine);
+	shunt_remote_enter(&engine->fds);
 	if (cm_listen(&remote->cm, &address->any, only_v6, rendezvous, &rendezvous->remote))
 		shunt_log(SHUNT_LOG_INFO, "port %u has no rendezvous for other hosts: %s",
 			  ntohs(address->v4.sin_port), remote->cm.error);
-	shunt_remote_leave(engine);
+	shunt_remote_leave(&engine->fds);
 }
 
 /* Calls of the connection manager may take their time: not under the lock. */
@@ -379,7 +379,7 @@ void shunt_remote_end(struct shunt_service *service)
 
 	if (!remote)
 		return;
-	shunt_remote_enter(engine);
+	shunt_remote_enter(&engine->fds);
 	if (remote->open)
 		cm_close(&remote->cm);
 	for (int i = 0; i < 2; i++)
@@ -387,7 +387,7 @@ void shunt_remote_end(struct shunt_service *service)
 			shunt_remote_listener_close(&remote->gates[i]);
 	if (remote->directory.fd >= 0)
 		shunt_directory_close(&remote->directory);
-	shunt_remote_leave(engine);
+	shunt_remote_leave(&engine->fds);
 	unlist(engine);
 	shunt_remote_drop(remote, shunt_leave_reason(engine));
 	service->remote = NULL;

@@ -133,10 +133,10 @@ static void directory_ready(struct shunt_source *source, uint32_t events)
 	if (!result)
 		return;
 	end_directory(inquiry);
-	shunt_remote_enter(engine); /* a link may open its device */
+	shunt_remote_enter(&engine->fds); /* a link may open its device */
 	inquiry_finish(inquiry, result < 0 ? result : 0, inquiry->directory.answer.words,
 		       result < 0 ? 0 : (unsigned int)result, &inquiry->route);
-	shunt_remote_leave(engine);
+	shunt_remote_leave(&engine->fds);
 }
 
 /* 0 or -errno. */
@@ -238,10 +238,10 @@ static struct inquiry *inquiry_ask(struct shunt_remote *remote, const struct shu
 	shunt_remote_address(tuple->local, 0, &local);
 	shunt_remote_address(tuple->peer, tuple->peer_port, &peer);
 	remote->cm.tos = engine->config.tos <= UINT8_MAX ? (int)engine->config.tos : -1;
-	shunt_remote_enter(engine);
+	shunt_remote_enter(&engine->fds);
 	result = cm_ask(&remote->cm, &local.any, &peer.any, &inquiry->question, inquiry->bytes,
 			shunt_remote_ms(engine) + engine->config.claim_ms, inquiry, NULL);
-	shunt_remote_leave(engine);
+	shunt_remote_leave(&engine->fds);
 	if (result) {
 		free(inquiry);
 		return NULL;

@@ -39,16 +39,16 @@ struct shunt_remote {
 uint64_t shunt_remote_ms(struct shunt_engine *engine);
 
 /* Around calls of the connection manager's library: descriptors that it makes are ours, and no fork is under way. */
-static inline void shunt_remote_enter(struct shunt_engine *engine)
+static inline void shunt_remote_enter(struct shunt_fds *fds)
 {
-	shunt_loading_begin(engine);
-	shunt_own_fds_begin(engine);
+	shunt_loading_begin(fds);
+	shunt_own_fds_begin(fds);
 }
 
-static inline void shunt_remote_leave(struct shunt_engine *engine)
+static inline void shunt_remote_leave(struct shunt_fds *fds)
 {
-	shunt_own_fds_end(engine);
-	shunt_loading_end(engine);
+	shunt_own_fds_end(fds);
+	shunt_loading_end(fds);
 }
 
 /* The peer of the stream is asked, or is already. False: it cannot be. */

@@ -72,7 +72,7 @@ static void end_tickets(struct shunt_remote_listener *gate, uint64_t now)
 
 static void guest_turn_away(struct shunt_remote_listener *gate, struct shunt_guest *guest)
 {
-	shunt_own_fds_close(gate->engine, guest->fd);
+	shunt_own_fds_close(&gate->engine->fds, guest->fd);
 	guest->fd = -1;
 	gate->turned_away++;
 	atomic_fetch_add(&gate->engine->turned_away, 1);
@@ -143,7 +143,7 @@ static bool accept_guest(struct shunt_remote_listener *gate)
 	struct shunt_engine *engine = gate->engine;
 	struct epoll_event event = { .events = EPOLLIN };
 	struct shunt_guest *guest;
-	int fd = shunt_own_fds_make(engine, engine->sys->accept4(gate->listener, NULL, NULL,
+	int fd = shunt_own_fds_make(&engine->fds, engine->sys->accept4(gate->listener, NULL, NULL,
 								 SOCK_CLOEXEC | SOCK_NONBLOCK));
 
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) {
@@ -224,7 +224,7 @@ static int gate_listen_at(struct shunt_remote_listener *gate, const struct socka
 		struct sockaddr_in6 v6;
 	} at;
 	socklen_t length = family == AF_INET6 ? sizeof(at.v6) : sizeof(at.v4);
-	int fd = shunt_own_fds_make(gate->engine, sys->socket(family, type, IPPROTO_TCP));
+	int fd = shunt_own_fds_make(&gate->engine->fds, sys->socket(family, type, IPPROTO_TCP));
 	int result;
 
 	if (fd < 0)
@@ -236,7 +236,7 @@ static int gate_listen_at(struct shunt_remote_listener *gate, const struct socka
 	    sys->bind(fd, &at.any, length) || sys->listen(fd, SHUNT_REMOTE_LISTENER_GUESTS) ||
 	    sys->getsockname(fd, &at.any, &length)) {
 		result = -errno;
-		shunt_own_fds_close(gate->engine, fd);
+		shunt_own_fds_close(&gate->engine->fds, fd);
 		return result;
 	}
 	gate->port = at.v4.sin_port;
@@ -267,7 +267,8 @@ int shunt_remote_listener_open(struct shunt_remote_listener *gate, const struct 
 	memset(gate->tickets, 0, sizeof(gate->tickets));
 	for (int i = 0; i < SHUNT_REMOTE_LISTENER_GUESTS; i++)
 		gate->guests[i].fd = -1;
-	gate->fd = shunt_own_fds_make(gate->engine, gate->engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	gate->fd = shunt_own_fds_make(&gate->engine->fds,
+				      gate->engine->sys->epoll_create1(EPOLL_CLOEXEC));
 	result = gate->fd < 0 ? gate->fd : listen_somewhere(gate, local);
 	if (result)
 		shunt_remote_listener_close(gate);
@@ -278,7 +279,7 @@ void shunt_remote_listener_close(struct shunt_remote_listener *gate)
 {
 	end_guests(gate, UINT64_MAX);
 	end_tickets(gate, UINT64_MAX);
-	shunt_own_fds_close(gate->engine, gate->listener);
-	shunt_own_fds_close(gate->engine, gate->fd);
+	shunt_own_fds_close(&gate->engine->fds, gate->listener);
+	shunt_own_fds_close(&gate->engine->fds, gate->fd);
 	gate->listener = gate->fd = -1;
 }

@@ -181,9 +181,9 @@ int shunt_remote_reply_words(struct shunt_rendezvous *rendezvous, const struct s
 	if (!service || !service->remote || !service->remote->open ||
 	    said->bytes > sizeof(struct remote_question))
 		return -1;
-	shunt_remote_enter(service->engine); /* a device may be opened */
+	shunt_remote_enter(&service->engine->fds); /* a device may be opened */
 	if (find_route(asked, &route))
 		bytes = question_reply(rendezvous, said->words, said->bytes, &route, answer);
-	shunt_remote_leave(service->engine);
+	shunt_remote_leave(&service->engine->fds);
 	return bytes;
 }

@@ -119,7 +119,7 @@ static int meet(struct shunt_engine *engine, int fd, const struct shunt_name *na
 		shunt_porter_trust(engine, fd);
 	if (!result)
 		return fd;
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 	return result;
 }
 

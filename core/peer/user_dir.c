@@ -80,7 +80,7 @@ bool shunt_user_dir_is_usable(struct shunt_engine *engine, const struct shunt_us
 	if (makes && where->network)
 		dir_make(engine, where);
 	dir = open_of(engine, where, false);
-	shunt_own_fds_close(engine, dir);
+	shunt_own_fds_close(&engine->fds, dir);
 	return dir >= 0;
 }
 
@@ -94,7 +94,7 @@ int shunt_user_dir_offer(struct shunt_engine *engine, const struct shunt_user_di
 		return dir;
 	name_of(where, name, &file);
 	fd = shunt_meeting_dir_take(engine, dir, file.text);
-	shunt_own_fds_close(engine, dir);
+	shunt_own_fds_close(&engine->fds, dir);
 	return fd;
 }
 
@@ -108,7 +108,7 @@ void shunt_user_dir_withdraw(struct shunt_engine *engine, const struct shunt_use
 		return;
 	name_of(where, name, &file);
 	unlinkat(dir, file.text, 0);
-	shunt_own_fds_close(engine, dir);
+	shunt_own_fds_close(&engine->fds, dir);
 }
 
 int shunt_user_dir_connect(struct shunt_engine *engine, const struct shunt_user_dir *where,
@@ -121,6 +121,6 @@ int shunt_user_dir_connect(struct shunt_engine *engine, const struct shunt_user_
 		return -ECONNREFUSED;
 	name_of(where, name, &file);
 	fd = shunt_meeting_dir_reach(engine, dir, file.text);
-	shunt_own_fds_close(engine, dir);
+	shunt_own_fds_close(&engine->fds, dir);
 	return fd;
 }

@@ -40,8 +40,10 @@ static int call(struct shunt_service *service)
 
 	if (witness->fd >= 0)
 		return 0;
-	witness->fd = shunt_own_fds_make(engine, engine->sys->socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
-								     NETLINK_SOCK_DIAG));
+	witness->fd = shunt_own_fds_make(
+		&engine->fds,
+		engine->sys->socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK,
+				    NETLINK_SOCK_DIAG));
 	if (witness->fd >= 0)
 		return 0;
 	return witness->fd;
@@ -49,7 +51,7 @@ static int call(struct shunt_service *service)
 
 void shunt_witness_dismiss(struct shunt_service *service)
 {
-	shunt_own_fds_close(service->engine, service->witness.fd);
+	shunt_own_fds_close(&service->engine->fds, service->witness.fd);
 	service->witness.fd = -1;
 }
 
@@ -361,12 +363,12 @@ int shunt_witness_processes(struct shunt_service *service, int fd, uint64_t proc
 {
 	int result;
 
-	shunt_own_fds_begin(service->engine);
+	shunt_own_fds_begin(&service->engine->fds);
 	result = own_inode(service);
 	processes[0] = service->witness.inode;
 	if (!result)
 		result = peers_inode(service->engine->sys, fd, &processes[1]);
-	shunt_own_fds_end(service->engine);
+	shunt_own_fds_end(&service->engine->fds);
 	return result;
 }
 

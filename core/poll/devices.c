@@ -108,14 +108,14 @@ static int join(struct shunt_engine *engine, int epfd, const struct shunt_device
 /* A second device: the channels of both in one. */
 static int join_channels(struct shunt_engine *engine, const struct shunt_device *second)
 {
-	int epfd = shunt_own_fds_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	int epfd = shunt_own_fds_make(&engine->fds, engine->sys->epoll_create1(EPOLL_CLOEXEC));
 	int result = epfd < 0 ? epfd : join(engine, epfd, second);
 
 	for (int i = 0; i < SHUNT_DEVICES && !result; i++)
 		if (engine->group.devices[i].open)
 			result = join(engine, epfd, &engine->group.devices[i]);
 	if (result && epfd >= 0)
-		shunt_own_fds_close(engine, epfd);
+		shunt_own_fds_close(&engine->fds, epfd);
 	return result ? result : epfd;
 }
 
@@ -234,9 +234,9 @@ static struct shunt_device *open_device(struct shunt_engine *engine, enum shunt_
 {
 	struct shunt_device *device;
 
-	shunt_loading_begin(engine);
+	shunt_loading_begin(&engine->fds);
 	device = open_now(engine, which, way);
-	shunt_loading_end(engine);
+	shunt_loading_end(&engine->fds);
 	return device;
 }
 
@@ -269,7 +269,7 @@ void shunt_devices_close(struct shunt_engine *engine)
 	struct shunt_group *group = &engine->group;
 
 	if (open_devices(group) > 1)
-		shunt_own_fds_close(engine, group->bell);
+		shunt_own_fds_close(&engine->fds, group->bell);
 	group->open = false;
 	for (int i = 0; i < SHUNT_DEVICES; i++) {
 		struct shunt_device *device = &group->devices[i];
@@ -295,7 +295,7 @@ void shunt_devices_abandon(struct shunt_engine *engine)
 		if (group->devices[i].open)
 			group->devices[i].kind->abandon(&group->devices[i]);
 	if (open_devices(group) > 1)
-		shunt_own_fds_close(engine, group->bell);
+		shunt_own_fds_close(&engine->fds, group->bell);
 	memset(group, 0, sizeof(*group));
 	shunt_lock_rank(&group->lock, SHUNT_RANK_GROUP);
 	group->hooks = hooks;

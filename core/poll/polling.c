@@ -20,6 +20,15 @@ const struct shunt_polling *shunt_polling(const struct shunt_engine *engine)
 	return &modes[shunt_config_live(&engine->config.poll)];
 }
 
+static uint64_t budget(struct shunt_engine *engine)
+{
+	uint64_t wanted = engine->single_core ? 0 :
+						shunt_config_live(&engine->config.spin_us) * 1000;
+
+	return shunt_thread_budget(
+		wanted, 2 * atomic_load_explicit(&engine->group.sleep_cost, memory_order_relaxed));
+}
+
 bool shunt_spin_begin(struct shunt_engine *engine, struct shunt_spin *spin, uint64_t deadline)
 {
 	*spin = (struct shunt_spin) { .mode = shunt_polling(engine),
@@ -33,7 +42,7 @@ bool shunt_spin_begin(struct shunt_engine *engine, struct shunt_spin *spin, uint
 	}
 	if (!spin->mode->spins || !spin->retries)
 		return false;
-	spin->budget = shunt_thread_budget(engine);
+	spin->budget = budget(engine);
 	return spin->budget != 0;
 }
 
@@ -52,6 +61,7 @@ bool shunt_spin_look(struct shunt_engine *engine, struct shunt_spin *spin)
 bool shunt_spin_end(struct shunt_engine *engine, struct shunt_spin *spin, bool hit)
 {
 	bool expired = spin->looked >= spin->deadline;
+	struct shunt_group *group = &engine->group;
 
 	if (spin->mode->stays) {
 		if (hit || expired)
@@ -61,7 +71,11 @@ bool shunt_spin_end(struct shunt_engine *engine, struct shunt_spin *spin, bool h
 	}
 	if (hit && spin->until)
 		shunt_spin_look(engine, spin);	/* was it found only because somebody else ran meanwhile? */
-	shunt_thread_polled(engine, hit ? SHUNT_SPUN_FOUND : expired ? SHUNT_SPUN_EXPIRED : SHUNT_SPUN_IN_VAIN,
-			    spin->displaced);
+	__atomic_fetch_add(hit ? &group->spin_hits : &group->spins, 1, __ATOMIC_RELAXED);
+	if (shunt_thread_polled(hit	? SHUNT_SPUN_FOUND :
+				expired ? SHUNT_SPUN_EXPIRED :
+					  SHUNT_SPUN_IN_VAIN,
+				spin->displaced))
+		__atomic_fetch_add(&group->backoffs, 1, __ATOMIC_RELAXED);
 	return false;
 }

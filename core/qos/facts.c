@@ -21,7 +21,7 @@ static char *read_all(struct shunt_engine *engine, const char *path, size_t most
 	size_t bytes = 0;
 	int fd = -1, error = text ? 0 : ENOMEM;
 
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	if (!error && (fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) < 0)
 		error = errno;
 	if (!error && regular && (fstat(fd, &about) || !S_ISREG(about.st_mode)))
@@ -34,7 +34,7 @@ static char *read_all(struct shunt_engine *engine, const char *path, size_t most
 		error = EFBIG;
 	if (fd >= 0)
 		engine->sys->close(fd);
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	if (!error) {
 		text[bytes] = 0;
 		return text;

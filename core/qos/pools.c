@@ -169,5 +169,6 @@ void shunt_pools_abandon(struct shunt_engine *engine, struct shunt_monitor *moni
 {
 	struct shunt_pool *pool;
 
-	each_pool(monitor, pool) if (pool->page.fd >= 0) shunt_own_fds_close(engine, pool->page.fd);
+	each_pool(monitor, pool) if (pool->page.fd >= 0)
+		shunt_own_fds_close(&engine->fds, pool->page.fd);
 }

@@ -261,9 +261,9 @@ int shunt_profile(struct shunt_device *device, uint64_t *mean, uint64_t *sigma)
 	uint64_t rates[SAMPLES];
 	int result;
 
-	shunt_own_fds_begin(device->engine);
+	shunt_own_fds_begin(&device->engine->fds);
 	result = profile_make(&profile);
-	shunt_own_fds_end(device->engine);
+	shunt_own_fds_end(&device->engine->fds);
 	if (!result)
 		result = take_samples(&profile, rates);
 	profile_unmake(&profile);

@@ -188,7 +188,7 @@ void shunt_backlog_over(struct shunt_stream *stream)
 	shunt_assert_held(&stream->tx.lock);
 	shunt_loop_remove(&engine->loop, stream->tx.backlog.fd);
 	give_linger(engine, stream);
-	shunt_own_fds_close(engine, stream->tx.backlog.fd);
+	shunt_own_fds_close(&engine->fds, stream->tx.backlog.fd);
 	stream->tx.backlog.fd = -1;
 	stream->tx.backlog.fin = false;
 	shunt_backlog_free(stream);
@@ -232,12 +232,12 @@ void shunt_backlog_await_on(struct shunt_engine *engine, struct shunt_stream *st
 		return;
 	}
 	if (fd < 0)
-		fd = shunt_own_fds_copy(engine, shunt_deferred_fin_fd(stream));
+		fd = shunt_own_fds_copy(&engine->fds, shunt_deferred_fin_fd(stream));
 	if (fd < 0 || shunt_loop_add(&engine->loop, fd, &stream->source, events_for(stream))) {
 		shunt_decision_say(SHUNT_LOG_ERROR, stream,
 				   "it is reset: out of descriptors or memory");
 		shunt_streams_reset_tcp(engine, fd >= 0 ? fd : shunt_deferred_fin_fd(stream));
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(&engine->fds, fd);
 		shunt_backlog_free(stream);	/* nobody will get it */
 		shunt_deferred_fin_written(stream);
 		return;

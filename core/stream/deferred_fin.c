@@ -17,7 +17,7 @@ static void look_later(struct shunt_engine *engine)
 
 static void leave(struct shunt_stream *stream)
 {
-	shunt_own_fds_close(stream->engine, stream->seat->out.fin_later.fd);
+	shunt_own_fds_close(&stream->engine->fds, stream->seat->out.fin_later.fd);
 	atomic_store(&stream->seat->out.fin_later.fd, SHUNT_FIN_NOT_DUE);
 }
 
@@ -47,7 +47,7 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 	     shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_RESET) ||
 	     shunt_stream_is_released(stream)))
 		return false;
-	copy = shunt_own_fds_copy(stream->engine, fd);	/* the program can still close its own */
+	copy = shunt_own_fds_copy(&stream->engine->fds, fd);	/* the program can still close its own */
 	if (copy < 0 && closing) {
 		if (due)	/* it has been promised, and another process may keep the socket open */
 			end(stream, fd);
@@ -67,7 +67,7 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&out->fin_later.fd) == SHUNT_FIN_NO_FD && stream->fd >= 0) {
-		copy = shunt_own_fds_copy(stream->engine, stream->fd);
+		copy = shunt_own_fds_copy(&stream->engine->fds, stream->fd);
 		if (copy < 0) {
 			look_later(stream->engine);
 		} else {

@@ -78,13 +78,13 @@ static int open_foreign(struct shunt_engine *engine)
 
 static int open_private(struct shunt_engine *engine)
 {
-	return shunt_own_fds_make(engine, open_foreign(engine));
+	return shunt_own_fds_make(&engine->fds, open_foreign(engine));
 }
 
 static void close_own(struct shunt_engine *engine, int fd, bool foreign)
 {
 	if (!foreign)
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(&engine->fds, fd);
 	else if (fd >= 0)
 		engine->sys->close(fd);
 }

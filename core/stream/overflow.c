@@ -31,12 +31,12 @@ uint64_t shunt_overflow_bound(struct shunt_engine *engine)
 	int fd, state = shunt_cancel_off();
 	ssize_t got;
 
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	fd = open("/proc/sys/net/ipv4/tcp_wmem", O_RDONLY | O_CLOEXEC);
 	got = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
 	if (fd >= 0)
 		close(fd);
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	shunt_cancel_restore(state);
 	if (got <= 0 || sscanf(text, "%lu %lu %lu", &least, &first, &most) != 3)
 		return USUAL;

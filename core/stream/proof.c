@@ -75,13 +75,13 @@ static bool watch(struct shunt_stream *stream)
 
 	if (stream->fd < 0)
 		return false;
-	copy = shunt_own_fds_copy(engine, stream->fd);
+	copy = shunt_own_fds_copy(&engine->fds, stream->fd);
 	if (copy < 0)
 		return false;
 	stream->proof_source.ready = proof_ready;
 	if (shunt_loop_add(&engine->loop, copy, &stream->proof_source,
 			   EPOLLIN | EPOLLRDHUP | EPOLLET)) {
-		shunt_own_fds_close(engine, copy);
+		shunt_own_fds_close(&engine->fds, copy);
 		return false;
 	}
 	atomic_store(&rx->nonce.fd, copy);
@@ -101,7 +101,7 @@ static void unwatch(struct shunt_stream *stream)
 		engine->sys->shutdown(fd, SHUT_RD);
 	rx->nonce.end_reading = false;
 	shunt_loop_remove(&engine->loop, fd);
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 	shunt_streams_unhold(stream);
 }
 

@@ -77,7 +77,7 @@ static void cancelled(void *arg)
 
 	shunt_signal_defer.waits = false;
 	shunt_sleep_rise(sleep, false);
-	shunt_own_fds_close(sleep->engine, sleep->sleeper.kick_fd);
+	shunt_own_fds_close(&sleep->engine->fds, sleep->sleeper.kick_fd);
 	if (sleep->cancelled)
 		sleep->cancelled(sleep->arg);
 }
@@ -97,7 +97,7 @@ static bool sleeps_on(struct shunt_sleep *sleep)
 
 	if (shunt_thread.signalled)
 		return false;
-	shunt_waker_drain(engine, sleep->sleeper.kick_fd);
+	shunt_waker_drain(&engine->fds, sleep->sleeper.kick_fd);
 	shunt_lock_take(&group->lock);
 	leads = !sleep->sleeper.told && shunt_sleeper_lead(engine, &sleep->sleeper);
 	if (leads)
@@ -142,16 +142,17 @@ static int sleep_once(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_
 	}
 	shunt_sleep_rise(sleep, n >= 0 && bell->revents);	/* it may have been meant for another sleeper */
 	if (!asleep || waker->revents || shunt_thread.signalled)
-		shunt_waker_drain(engine, waker->fd);
+		shunt_waker_drain(&engine->fds, waker->fd);
 	return n < 0 ? n : n - !!waker->revents - !!bell->revents;
 }
 
 int shunt_sleep(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count, uint64_t deadline, const sigset_t *mask)
 {
-	int waker = shunt_waker_take(sleep->engine), result;
+	int waker = shunt_waker_take(&sleep->engine->fds), result;
 
 	sleep->sleeper.kick_fd = waker;
-	result = sleep_once(sleep, fds, fds_count, shunt_waker_patience(sleep->engine, waker, deadline), mask);
-	shunt_waker_give(sleep->engine, waker);
+	result = sleep_once(sleep, fds, fds_count,
+			    shunt_waker_patience(&sleep->engine->fds, waker, deadline), mask);
+	shunt_waker_give(&sleep->engine->fds, waker);
 	return result;
 }

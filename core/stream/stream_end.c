@@ -61,7 +61,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	engine->end_hooks->unwatch(engine, stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	shunt_files_close(engine->files, fd);
+	shunt_files_close(engine->fds.files, fd);
 	state = atomic_load(&stream->state);
 	if (state == SHUNT_LINKED)
 		say_goodbye(engine, stream, fd);
@@ -98,13 +98,13 @@ static bool adopt_waited(struct shunt_engine *engine, struct shunt_stream *strea
 
 	if (!atomic_load(&stream->waiters))	/* who waits in the kernel is the kernel's to keep */
 		return false;
-	copy = shunt_own_fds_copy(engine, fd);
+	copy = shunt_own_fds_copy(&engine->fds, fd);
 	if (copy < 0)
 		return false;
 	shunt_lock_take(&engine->streams_lock);
 	stream->fd = copy;
 	stream->parting = SHUNT_ORPHANED;
-	shunt_files_close(engine->files, fd);
+	shunt_files_close(engine->fds.files, fd);
 	shunt_lock_leave(&engine->streams_lock);
 	return true;
 }
@@ -146,5 +146,5 @@ void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *
 	if (!last)
 		return;
 	shunt_streams_end(engine, stream, fd);
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 }

@@ -44,10 +44,11 @@ static int door_connect(struct shunt_engine *engine, const struct shunt_link *li
 	shunt_takeover_door(&link->channel.peer, name);
 	length = shunt_endpoint_address(name, &address);
 	fd = shunt_own_fds_make(
-		engine, engine->sys->socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+		&engine->fds,
+		engine->sys->socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd >= 0 && (engine->sys->bind(fd, &chance, sizeof(chance.sa_family)) ||
 			engine->sys->connect(fd, (struct sockaddr *)&address, length))) {
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(&engine->fds, fd);
 		fd = -1;
 	}
 	return fd;
@@ -96,7 +97,7 @@ void shunt_takeover_try(struct shunt_engine *engine, struct shunt_stream *stream
 		return;
 	had = shunt_fork_rest_take(stream) && ask(engine, fd, owner, stream) &&
 	      is_answered(engine, fd);
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 	if (had)
 		shunt_fork_slots_tell_taken(stream);
 }

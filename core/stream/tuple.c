@@ -29,13 +29,13 @@ static bool can_bind(struct shunt_engine *engine, const uint8_t address[16])
 	int fd;
 
 	memcpy(&v6.sin6_addr, address, 16);
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	fd = engine->sys->socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0) {
 		local = engine->sys->bind(fd, (struct sockaddr *)&v6, sizeof(v6)) == 0;
 		engine->sys->close(fd);
 	}
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	return local;
 }
 

@@ -389,7 +389,7 @@ static ssize_t kernel_send(struct shunt_engine *engine, int fd, const struct iov
 	struct msghdr message = { .msg_iov = (struct iovec *)iov, .msg_iovlen = iovcnt };
 	ssize_t sent;
 
-	if (__builtin_expect(shunt_files_closed(engine->files, fd), 0))
+	if (__builtin_expect(shunt_files_closed(engine->fds.files, fd), 0))
 		return -EBADF;	/* what is open there now may be one of ours */
 	if (!(flags & MSG_DONTWAIT))
 		return -ERESTART;

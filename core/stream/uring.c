@@ -54,7 +54,7 @@ static bool names_ring(const char *text, size_t length)
  */
 static bool has_ring(struct shunt_engine *engine)
 {
-	int fd = shunt_own_fds_make(engine, open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
+	int fd = shunt_own_fds_make(&engine->fds, open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
 	size_t kept = 0;
 	ssize_t bytes;
 	char text[4096];
@@ -69,7 +69,7 @@ static bool has_ring(struct shunt_engine *engine)
 		kept = length < sizeof(RING) ? length : sizeof(RING) - 1;	/* a name may go on in the next piece */
 		memmove(text, text + length - kept, kept);
 	}
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 	return found;
 }
 

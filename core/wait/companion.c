@@ -23,13 +23,14 @@ int shunt_companion_open(struct shunt_engine *engine, struct shunt_epset *set)
 
 	if (set->companion >= 0)
 		return 0;
-	set->companion = shunt_own_fds_make(engine, engine->sys->epoll_create1(EPOLL_CLOEXEC));
-	set->kick_fd = shunt_own_fds_make(engine, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	set->companion = shunt_own_fds_make(&engine->fds,
+					    engine->sys->epoll_create1(EPOLL_CLOEXEC));
+	set->kick_fd = shunt_own_fds_make(&engine->fds, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (set->companion < 0 || set->kick_fd < 0 ||
 	    companion_add(engine, set, set->kick_fd, set) ||
 	    engine->sys->epoll_ctl(set->fd, EPOLL_CTL_ADD, set->companion, &event)) {
-		shunt_own_fds_close(engine, set->companion);
-		shunt_own_fds_close(engine, set->kick_fd);
+		shunt_own_fds_close(&engine->fds, set->companion);
+		shunt_own_fds_close(&engine->fds, set->kick_fd);
 		set->companion = set->kick_fd = -1;
 		return -ENOMEM;
 	}

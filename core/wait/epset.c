@@ -414,7 +414,7 @@ void shunt_epset_ask(struct shunt_engine *engine, struct shunt_epset *set)
 	struct shunt_stream *stream;
 
 	set->inherited = false;
-	shunt_files_each(engine->files, fd) {
+	shunt_files_each(engine->fds.files, fd) {
 		struct shunt_file *file = shunt_file(engine, fd);
 
 		stream = file && file->kind == SHUNT_FILE_STREAM ? (struct shunt_stream *)file : NULL;

@@ -47,8 +47,8 @@ void shunt_epset_let_go(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	if (atomic_fetch_sub(&set->holds, 1) != 1)
 		return;
-	shunt_own_fds_close(engine, set->companion);
-	shunt_own_fds_close(engine, set->kick_fd);
+	shunt_own_fds_close(&engine->fds, set->companion);
+	shunt_own_fds_close(&engine->fds, set->kick_fd);
 	shunt_lock_take(&engine->streams_lock);
 	set->next_free = engine->free_sets;
 	engine->free_sets = set;
@@ -89,7 +89,7 @@ void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
 
 void shunt_epset_inherit(struct shunt_engine *engine)
 {
-	shunt_files_each(engine->files, fd) {
+	shunt_files_each(engine->fds.files, fd) {
 		struct shunt_file *file = shunt_file(engine, fd);
 		struct shunt_epset *set = (struct shunt_epset *)file;
 
@@ -99,8 +99,8 @@ void shunt_epset_inherit(struct shunt_engine *engine)
 		set->sleeping = set->plain = set->pollers = 0;
 		if (set->companion < 0)
 			continue;
-		shunt_own_fds_close(engine, set->companion);
-		shunt_own_fds_close(engine, set->kick_fd);
+		shunt_own_fds_close(&engine->fds, set->companion);
+		shunt_own_fds_close(&engine->fds, set->kick_fd);
 		set->companion = set->kick_fd = -1;
 		set->inherited = true;
 	}

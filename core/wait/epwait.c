@@ -34,7 +34,7 @@ static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 		if (events[i].data.ptr == set) {
 			if (set->plain || set->pollers)
 				continue;	/* it is to wake those, too; the last of them takes it back */
-			shunt_waker_drain(engine, set->kick_fd);
+			shunt_waker_drain(&engine->fds, set->kick_fd);
 			set->kicked = false;
 		} else if (events[i].data.ptr == &engine->group) {
 			event = true;

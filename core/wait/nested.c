@@ -32,7 +32,7 @@ static void unkick(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	if (!set->kicked || set->sleeping || set->pollers)
 		return;
-	shunt_waker_drain(engine, set->kick_fd);
+	shunt_waker_drain(&engine->fds, set->kick_fd);
 	set->kicked = false;
 }
 

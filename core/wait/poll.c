@@ -94,14 +94,14 @@ static void plan(struct polling *p)
 	p->kernel_fds = p->link_fds = p->sets = 0;
 	p->apart = true;
 	for (nfds_t i = 0; i < p->count; i++) {
-		struct shunt_file *file = shunt_numbers_look(p->engine, p->user[i].fd);
+		struct shunt_file *file = shunt_numbers_look(&p->engine->fds, p->user[i].fd);
 
 		p->kernel[i] = p->user[i];
 		p->on[i].stream = NULL;
 		p->on[i].set = NULL;
 		if (file && (file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED)) {
 			/* not open: POLLNVAL */
-			p->kernel[i].fd = shunt_narrow_int(p->engine->files->limit);
+			p->kernel[i].fd = shunt_narrow_int(p->engine->fds.files->limit);
 		} else if (file && file->kind == SHUNT_FILE_STREAM) {
 			struct shunt_stream *stream = (struct shunt_stream *)file;
 			uint32_t ask = shunt_ready_kernel(stream, p->user[i].events);

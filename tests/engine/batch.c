@@ -353,9 +353,9 @@ static void cork(struct shunt_stream *stream, int on)
 
 	asked = 0;
 	counting.getsockopt = count_getsockopt;
-	engines[0]->sys = &counting;
+	shunt_engine_surround(engines[0], &counting);
 	shunt_stream_option_changed(stream, IPPROTO_TCP, TCP_CORK, &on);
-	engines[0]->sys = sys;
+	shunt_engine_surround(engines[0], sys);
 	assert_int_equal(asked, 0);
 }
 

@@ -254,7 +254,7 @@ void a_refusal_is_told_to_who_rests(void **state)
 	shunt_service_step(engines[0], 0);
 	resting = *engines[0]->sys;
 	resting.ppoll = refuse_meanwhile;
-	engines[0]->sys = &resting;
+	shunt_engine_surround(engines[0], &resting);
 	told = 0;
 	shunt_service_step(engines[0], 0);
 	assert_int_equal(told, 1);

@@ -228,7 +228,8 @@ static struct shunt_link *hear_of(bool initiator, uint32_t lanes, uint32_t maps,
 	int pair[2], fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
-	shunt_channel_init(&channel, engines[0], SHUNT_CHANNEL_UNIX, shunt_own_fds_adopt(engines[0], pair[0]));
+	shunt_channel_init(&channel, engines[0], SHUNT_CHANNEL_UNIX,
+			   shunt_own_fds_adopt(&engines[0]->fds, pair[0]));
 	link = shunt_link_create(engines[0], &channel, initiator);
 	assert_non_null(link);
 	assert_int_equal(soft_qp_export(bed.lane[1]->qp, &address, fds), 0);

@@ -195,7 +195,7 @@ void closed_while_others_are_told(void **state)
 	make_bed(&config, 2);
 	slow = *engines[0]->sys;
 	slow.sendmsg = tell_and_close;
-	engines[0]->sys = &slow;
+	shunt_engine_surround(engines[0], &slow);
 	armed = true;
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_KILL);
 	assert_int_equal(put(1, 0, 100, 0), 100);
@@ -234,7 +234,7 @@ void an_acceptance_comes_first(void **state)
 	make_bed(&config, 0);
 	slow = *engines[1]->sys;
 	slow.sendmsg = see_acceptance;
-	engines[1]->sys = &slow;
+	shunt_engine_surround(engines[1], &slow);
 	armed = true;
 	first_pair();
 	assert_false(armed);

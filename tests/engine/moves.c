@@ -63,7 +63,7 @@ static void to_the_kernel(struct shunt_stream *stream)
 static void make_set(void)
 {
 	passing = *engines[0]->sys;
-	engines[0]->sys = &passing;
+	shunt_engine_surround(engines[0], &passing);
 	watched = epoll_create1(EPOLL_CLOEXEC);
 	shunt_file_epoll(engines[0], watched);
 }
@@ -195,7 +195,7 @@ void a_held_stream_is_forgotten(void **state)
 		assert_int_equal(stream->holds, 0);
 		passing = *engines[1]->sys;
 		passing.epoll_ctl = count_forgotten;
-		engines[1]->sys = &passing;
+		shunt_engine_surround(engines[1], &passing);
 		watched = epoll_create1(EPOLL_CLOEXEC);
 		shunt_file_epoll(engines[1], watched);
 		assert_int_equal(shunt_epset_ctl(engines[1], watched, EPOLL_CTL_ADD, bed.pair[0].side[1].fd, &event), 0);
@@ -369,7 +369,7 @@ void an_error_is_left_to_the_kernel(void **state)
 	assert_int_equal(send_some(&bed.pair[0].side[1], "xy", 2, 0), 2);
 	passing = *engines[0]->sys;
 	passing.ppoll = poll_too_late;
-	engines[0]->sys = &passing;
+	shunt_engine_surround(engines[0], &passing);
 	meanwhile = is_refused;
 	assert_int_equal(receive_some(&bed.pair[0].side[0], bytes, sizeof(bytes), MSG_WAITALL), 3);
 	assert_null(meanwhile);

@@ -386,7 +386,7 @@ void a_retirement_sleeps_while_there_is_no_room(void **state)
 		assert_true(stream_waits_for_room(sender));
 		sleepy = *engines[0]->sys;
 		sleepy.ppoll = sleep_beside_liar;
-		engines[0]->sys = &sleepy;
+		shunt_engine_surround(engines[0], &sleepy);
 		sleeps = 0;
 		reads = i;
 		result = shunt_stream_retire(engines[0], bed.pair[0].side[0].fd, sender,

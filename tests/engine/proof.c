@@ -275,7 +275,7 @@ static void hook_sends(int i)
 
 	passing = *engines[i]->sys;
 	passing.sendmsg = send_if_room;
-	engines[i]->sys = &passing;
+	shunt_engine_surround(engines[i], &passing);
 	no_room = false;
 }
 
@@ -602,7 +602,7 @@ static void hook_copies(int engine, bool (*then)(int fd))
 
 	sys = *engines[engine]->sys;
 	sys.fcntl = hooked_fcntl;
-	engines[engine]->sys = &sys;
+	shunt_engine_surround(engines[engine], &sys);
 	before_copy = then;
 }
 

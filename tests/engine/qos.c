@@ -563,7 +563,7 @@ static void many_clients_come(void **state)
 	counting = *sys;
 	counting.sendmsg = count_message;
 	atomic_store(&link_of(1)->state, SHUNT_LINK_DEAD); /* it is told nothing for now */
-	engines[1]->sys = &counting;
+	shunt_engine_surround(engines[1], &counting);
 	messages = 0;
 	for (int i = 0; i < MANY; i++) {
 		links[i] = phantom_come();
@@ -581,7 +581,7 @@ static void many_clients_come(void **state)
 	assert_true(least >= limit / (MANY + 1) * 96 / 100);
 	for (int i = MANY - 1; i >= 0; i--)
 		phantom_go(links[i]);
-	engines[1]->sys = sys;
+	shunt_engine_surround(engines[1], sys);
 	atomic_store(&link_of(1)->state, SHUNT_LINK_UP);
 	end();
 }

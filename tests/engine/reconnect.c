@@ -467,7 +467,7 @@ static void nothing_is_answered_behind_resume(void **state)
 	make(&given, 1);
 	full = *engines[0]->sys;
 	full.sendmsg = keep_resumed;
-	engines[0]->sys = &full;
+	shunt_engine_surround(engines[0], &full);
 	put(0, 1, 1000, 0);
 	ask_for_one();
 	put(0, 1, 2000, 0);

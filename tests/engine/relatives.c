@@ -31,7 +31,7 @@ static struct side *make_claimed(void)
 
 	make_bed(&config, 0);
 	passing = *engines[CLAIMANT]->sys;
-	engines[CLAIMANT]->sys = &passing;
+	shunt_engine_surround(engines[CLAIMANT], &passing);
 	connect_pair(&bed.pair[0]);
 	bed.pairs = 1;
 	put(0, 0, 1, 0);

@@ -65,7 +65,7 @@ void many_clients_come(void **state)
 	counting = *sys;
 	counting.sendmsg = count_message;
 	atomic_store(&bed.lane[1]->link->state, SHUNT_LINK_DEAD); /* it is told nothing for now */
-	engines[1]->sys = &counting;
+	shunt_engine_surround(engines[1], &counting);
 	memset(told, 0, sizeof(told));
 	for (int i = 0; i < MANY; i++) {
 		links[i] = phantom_come();
@@ -90,7 +90,7 @@ void many_clients_come(void **state)
 		phantom_go(links[i]);
 	assert_int_equal(monitor()->pools[0].links, 1);
 	assert_int_equal(monitor()->members, 1);
-	engines[1]->sys = sys;
+	shunt_engine_surround(engines[1], sys);
 	atomic_store(&bed.lane[1]->link->state, SHUNT_LINK_UP);
 	end();
 }

@@ -120,7 +120,7 @@ static void peers_are_far(int engine, struct shunt_sys *sys)
 {
 	*sys = *engines[engine]->sys;
 	sys->getpeername = name_far_peer;
-	engines[engine]->sys = sys;
+	shunt_engine_surround(engines[engine], sys);
 }
 
 static void use(int times)

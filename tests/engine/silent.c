@@ -38,7 +38,7 @@ static void make(int pairs)
 	make_strangers();
 	sys = *engines[0]->sys;
 	sys.ppoll = sleep_ms;
-	engines[0]->sys = &sys;
+	shunt_engine_surround(engines[0], &sys);
 	while (bed.pairs < pairs)
 		add_pair();
 	all_arrived();

@@ -31,7 +31,7 @@ static void hook_accepts(int error)
 	if (engines[1]->sys != &sys) {
 		sys = *engines[1]->sys;
 		sys.accept4 = hooked_accept;
-		engines[1]->sys = &sys;
+		shunt_engine_surround(engines[1], &sys);
 	}
 	shortage = error;
 	accepts = 0;

@@ -153,7 +153,7 @@ void a_peer_on_another_host_may_take_its_time(void **state)
 	make_bed(&config, 1);
 	sys = *engines[1]->sys;
 	sys.getpeername = name_far_peer;
-	engines[1]->sys = &sys;
+	shunt_engine_surround(engines[1], &sys);
 	engines[1]->rendezvous->remote = (struct cm_listener *)&sys; /* it is offered to them */
 	connect_pair(&pair);
 	say(&pair);
@@ -183,7 +183,7 @@ void a_peer_that_cannot_ask_may_not(void **state)
 	make_bed(&config, 1);
 	sys = *engines[1]->sys;
 	sys.getpeername = name_far_peer;
-	engines[1]->sys = &sys;
+	shunt_engine_surround(engines[1], &sys);
 	connect_pair(&pair);
 	say(&pair);
 	let_pass(2 * config.claim_ms);

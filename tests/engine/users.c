@@ -99,7 +99,7 @@ void make_strangers(void)
 		sys[i] = *engines[i]->sys;
 		sys[i].sendmsg = i ? send_of_1 : send_of_0;
 		sys[i].prctl = hidden_prctl;
-		engines[i]->sys = &sys[i];
+		shunt_engine_surround(engines[i], &sys[i]);
 		refused_for[i] = 0;
 	}
 	sys[0].connect = connect_to_door;

@@ -77,7 +77,7 @@ struct shunt_engine *fake_engine(void)
 		config.seed = 1;
 		engine = shunt_engine_create(&config, &fake_sys);
 		fuzz_check(engine);
-		engine->files->limit = FAKE_FDS;
+		engine->fds.files->limit = FAKE_FDS;
 	}
 	return engine;
 }

@@ -509,7 +509,7 @@ static void hear(void)
 
 static void hang_up(void)
 {
-	shunt_own_fds_close(fuzz_world.engine[FUZZ_HOSTILE], talker.fd);
+	shunt_own_fds_close(&fuzz_world.engine[FUZZ_HOSTILE]->fds, talker.fd);
 	talker.fd = -1;
 }
 

@@ -197,7 +197,7 @@ static void let_in(void *gate_arg, void *ticket_arg, int fd)
 
 	fuzz_check(gate_arg == &gate && guest && guest->taken == SHUNT_COOKIE_BYTES);
 	fuzz_check(!memcmp(guest->shown, ticket->cookie, SHUNT_COOKIE_BYTES) && ticket->until + PATIENCE >= fake_clock);
-	shunt_own_fds_close(fake_engine(), fd);
+	shunt_own_fds_close(&fake_engine()->fds, fd);
 }
 
 static void expired(void *gate_arg, void *ticket_arg)

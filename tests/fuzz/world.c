@@ -161,7 +161,7 @@ static void make_engine(enum fuzz_who who, struct in_addr address)
 	configure(&config);
 	engine = shunt_engine_create(&config, who == FUZZ_HOSTILE ? &hostile_sys : &sys);
 	fuzz_check(engine);
-	engine->files->limit = SIM_FDS;
+	engine->fds.files->limit = SIM_FDS;
 	engine->manual = true;
 	fuzz_world.engine[who] = engine;
 	fuzz_check(shunt_devices_open(engine, SHUNT_SOFT));

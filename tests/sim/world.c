@@ -150,8 +150,8 @@ static void make_engine(int i)
 		return;
 	}
 	engine->pid += i << 22;	/* as if each were a process: no pid is higher */
-	world->table = engine->files->limit;
-	engine->files->limit = SIM_FDS;
+	world->table = engine->fds.files->limit;
+	engine->fds.files->limit = SIM_FDS;
 	engine->manual = true;
 	engine->trim_every = sim_one_in(2) ? 0 : sim_size(20000000);
 	engine->send_buffer = 65536;
@@ -301,8 +301,8 @@ static void end_service(struct shunt_engine *engine)
 
 static void end_engine(struct shunt_engine *engine)
 {
-	for (int i = 0; i < engine->waker_count; i++)
-		shunt_own_fds_close(engine, engine->wakers[i]);
+	for (int i = 0; i < engine->fds.wakers.count; i++)
+		shunt_own_fds_close(&engine->fds, engine->fds.wakers.fd[i]);
 	shunt_devices_close(engine);
 	seats_free(engine);
 	for (uint32_t i = 0; i < engine->slab_count; i++)
@@ -316,7 +316,9 @@ static void end_engine(struct shunt_engine *engine)
 		free(engine->free_sets);
 		engine->free_sets = next;
 	}
-	shunt_lsan_unmap(engine->files, sizeof(*engine->files) + sim_world.table * sizeof(engine->files->slot[0]));
+	shunt_lsan_unmap(engine->fds.files,
+			 sizeof(*engine->fds.files) +
+				 sim_world.table * sizeof(engine->fds.files->slot[0]));
 	if (engine->shared)
 		munmap(engine->shared, SHUNT_FORK_SLOTS_BYTES);
 	free(engine);

@@ -16,7 +16,8 @@ static void make_pair(struct shunt_channel pair[2], enum shunt_channel_kind kind
 	assert_int_equal(socketpair(AF_UNIX, (kind == SHUNT_CHANNEL_UNIX ? SOCK_SEQPACKET : SOCK_STREAM) |
 				    SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
 	for (int i = 0; i < 2; i++)
-		shunt_channel_init(&pair[i], engine, kind, shunt_own_fds_make(engine, fds[i]));
+		shunt_channel_init(&pair[i], engine, kind,
+				   shunt_own_fds_make(&engine->fds, fds[i]));
 }
 
 static void close_pair(struct shunt_channel pair[2])
@@ -479,7 +480,7 @@ static void it_joins_its_own_ends(void **state)
 					       (struct sockaddr *)&to, cookie, 3000),
 			 0);
 	shunt_channel_init(&far, engine, SHUNT_CHANNEL_TCP,
-			   shunt_own_fds_make(engine, accept(listener, NULL, NULL)));
+			   shunt_own_fds_make(&engine->fds, accept(listener, NULL, NULL)));
 	assert_false(shunt_channel_joins(&far, v4[1], v4[0]));	/* it has not been looked at */
 	assert_int_equal(shunt_channel_locate(&far), 0);
 	for (int here = 0; here < 3; here++)
@@ -515,7 +516,7 @@ static void a_mapped_address_is_the_same(void **state)
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
 	shunt_channel_init(&far, engine, SHUNT_CHANNEL_TCP,
-			   shunt_own_fds_make(engine, accept(listener, NULL, NULL)));
+			   shunt_own_fds_make(&engine->fds, accept(listener, NULL, NULL)));
 	assert_int_equal(shunt_channel_locate(&far), 0);
 	assert_true(shunt_channel_joins(&far, v4, v4));
 	assert_false(shunt_channel_joins(&far, v6, v6));

@@ -63,7 +63,7 @@ int begin(void **state)
 	if (engine->sys != &far) {
 		far = *engine->sys;
 		far.getpeername = far_getpeername;
-		engine->sys = &far;
+		shunt_engine_surround(engine, &far);
 		engine->link_hooks = hooks_that_say();
 	}
 	engine->manual = true;

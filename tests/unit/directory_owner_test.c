@@ -63,12 +63,12 @@ static int reply_as(struct owner *owner, uint16_t port, int how)
 	if (how < 3)
 		shunt_listener_message_send(engine, fd, &have);
 	if (how == 3)
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(&engine->fds, fd);
 	if (how == 4)
 		clock_ns += 1000 * MS;
 	result = end_ask(&ask);
 	if (how != 3)
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(&engine->fds, fd);
 	if (!how) {
 		memcpy(&answer, ask.answer.words, SHUNT_REMOTE_ANSWER_BARE);
 		assert_int_equal(answer.port, 78);
@@ -94,8 +94,8 @@ static void the_owner_of_a_name_is_asked(void **state)
 	assert_int_equal(answers, 0);
 	assert_int_equal(directory.turned_away, 1);
 	shunt_directory_close(&directory);
-	shunt_own_fds_close(engine, owner.fd);
-	shunt_own_fds_close(engine, owner.worker_fd);
+	shunt_own_fds_close(&engine->fds, owner.fd);
+	shunt_own_fds_close(&engine->fds, owner.worker_fd);
 	shunt_porter_await(engine, UINT64_MAX);
 	assert_int_equal(descriptors(), before);
 	withdraw(listener);
@@ -115,7 +115,7 @@ static int answer_of(struct shunt_rendezvous *r, struct shunt_have *have)
 		shunt_service_step(engine, 0);
 		result = shunt_listener_message_receive(engine, fd, have);
 	}
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 	shunt_service_step(engine, 0);
 	return result;
 }

@@ -41,7 +41,7 @@ static int at(pid_t owner, uint32_t number)
 static void close_all(const int *fd, int count)
 {
 	while (count--)
-		shunt_own_fds_close(engine, fd[count]);
+		shunt_own_fds_close(&engine->fds, fd[count]);
 }
 
 static void names_differ(void **state)

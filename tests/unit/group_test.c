@@ -40,7 +40,7 @@ static int set_up(void **state)
 
 	memset(&bed, 0, sizeof(bed));
 	memset(kicked, 0, sizeof(kicked));
-	bed.engine.sys = &sys;
+	shunt_engine_surround(&bed.engine, &sys);
 	shunt_lock_rank(&bed.engine.group.lock, SHUNT_RANK_GROUP);
 	shunt_lock_take(&bed.engine.group.lock); /* until the test ends */
 	bed.engine.group.open = true;

@@ -96,7 +96,7 @@ static void make_end(struct end *end, uint32_t sends, uint32_t receives)
 	end->device->engine = end->engine;
 	end->engine->manual = true;
 	shunt_lock_rank(&end->engine->group.lock, SHUNT_RANK_GROUP);
-	end->engine->sys = &sys;
+	shunt_engine_surround(end->engine, &sys);
 	end->device->context = soft_open(&attr, &verbs);
 	assert_non_null(end->device->context);
 	end->table = *verbs;

@@ -48,9 +48,9 @@ static void own(struct owner *owner, const struct shunt_name *name)
 
 static void end(struct owner *owner)
 {
-	shunt_own_fds_close(engine, owner->worker_fd);
-	shunt_own_fds_close(engine, owner->fd);
-	shunt_own_fds_close(engine, owner->joined);
+	shunt_own_fds_close(&engine->fds, owner->worker_fd);
+	shunt_own_fds_close(&engine->fds, owner->fd);
+	shunt_own_fds_close(&engine->fds, owner->joined);
 }
 
 /* Messages since the last call. */
@@ -209,7 +209,7 @@ static void owner_that_hangs_up_is_left_alone(void **state)
 		step();
 		fd = shunt_rendezvous_accept(engine, owner.worker_fd, &(bool) { false });
 		came += fd >= 0;
-		shunt_own_fds_close(engine, fd);
+		shunt_own_fds_close(&engine->fds, fd);
 	}
 	assert_in_range(came, 2, 8);
 	for (int i = 0; i < 2 && owner.joined < 0; i++)	/* it may wait longer than that now */
@@ -319,7 +319,7 @@ static void last_one_is_remembered(void **state)
 		for (int j = 0; j < 8; j++)
 			tell_next(fd);
 	}
-	shunt_own_fds_close(engine, fd);
+	shunt_own_fds_close(&engine->fds, fd);
 	close_all(fds);
 	engine->config.claim_ms = 0;
 }

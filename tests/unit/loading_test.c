@@ -15,9 +15,9 @@ static _Atomic bool waits;
 static void *load(void *arg)
 {
 	(void)arg;
-	shunt_loading_begin(engine);
+	shunt_loading_begin(&engine->fds);
 	loaded_at = ++order;
-	shunt_loading_end(engine);
+	shunt_loading_end(&engine->fds);
 	return NULL;
 }
 
@@ -25,9 +25,9 @@ static void *fork_once(void *arg)
 {
 	(void)arg;
 	waits = true;
-	shunt_loading_wait(engine);
+	shunt_loading_wait(&engine->fds);
 	forked_at = ++order;
-	shunt_loading_parted(engine);
+	shunt_loading_parted(&engine->fds);
 	return NULL;
 }
 
@@ -56,17 +56,17 @@ static void waits_for_a_library(void *(*forks)(void *))
 {
 	pthread_t thread;
 
-	shunt_loading_begin(engine);
-	shunt_loading_begin(engine); /* a device is opened by code that has entered already */
+	shunt_loading_begin(&engine->fds);
+	shunt_loading_begin(&engine->fds); /* a device is opened by code that has entered already */
 	thread = begin(forks);
 	while (!waits)
 		sched_yield();
 	for (int i = 0; i < 1000; i++)
 		sched_yield();
-	shunt_loading_end(engine);
+	shunt_loading_end(&engine->fds);
 	assert_int_equal(forked_at, 0);
 	loaded_at = ++order;
-	shunt_loading_end(engine);
+	shunt_loading_end(&engine->fds);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_true(loaded_at < forked_at);
 }
@@ -88,13 +88,13 @@ static void no_library_is_loaded_during_a_fork(void **state)
 	pthread_t thread;
 
 	(void)state;
-	shunt_loading_wait(engine);
+	shunt_loading_wait(&engine->fds);
 	thread = begin(load);
 	for (int i = 0; i < 1000; i++)
 		sched_yield();
 	assert_int_equal(loaded_at, 0);
 	forked_at = ++order;
-	shunt_loading_parted(engine);
+	shunt_loading_parted(&engine->fds);
 	assert_int_equal(pthread_join(thread, NULL), 0);
 	assert_true(forked_at < loaded_at);
 }
@@ -105,7 +105,7 @@ static void neither_waits_for_ever(void **state)
 	pthread_t thread;
 
 	(void)state;
-	shunt_loading_begin(engine);
+	shunt_loading_begin(&engine->fds);
 	thread = begin(fork_once);
 	while (!waits)
 		sched_yield();
@@ -113,16 +113,16 @@ static void neither_waits_for_ever(void **state)
 		__atomic_fetch_add(&clock_ns, LONG, __ATOMIC_SEQ_CST);
 		sched_yield();
 	}
-	shunt_loading_end(engine);
+	shunt_loading_end(&engine->fds);
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	shunt_loading_wait(engine);
+	shunt_loading_wait(&engine->fds);
 	thread = begin(load);
 	while (!loaded_at) {
 		__atomic_fetch_add(&clock_ns, LONG, __ATOMIC_SEQ_CST);
 		sched_yield();
 	}
 	assert_int_equal(pthread_join(thread, NULL), 0);
-	shunt_loading_parted(engine);
+	shunt_loading_parted(&engine->fds);
 }
 
 static _Atomic unsigned int inside, forks;
@@ -131,11 +131,11 @@ static void *load_often(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < TURNS; i++) {
-		shunt_loading_begin(engine);
+		shunt_loading_begin(&engine->fds);
 		inside++;
 		assert_int_equal(forks, 0);
 		inside--;
-		shunt_loading_end(engine);
+		shunt_loading_end(&engine->fds);
 	}
 	return NULL;
 }
@@ -144,11 +144,11 @@ static void *fork_often(void *arg)
 {
 	(void)arg;
 	for (int i = 0; i < TURNS; i++) {
-		shunt_loading_wait(engine);
+		shunt_loading_wait(&engine->fds);
 		forks++;
 		assert_int_equal(inside, 0);
 		forks--;
-		shunt_loading_parted(engine);
+		shunt_loading_parted(&engine->fds);
 	}
 	return NULL;
 }
@@ -168,13 +168,13 @@ static void they_are_never_at_once(void **state)
 static void a_child_has_nobody_to_wait_for(void **state)
 {
 	(void)state;
-	shunt_loading_wait(engine);
-	shunt_loading_wait(engine); /* of another thread */
-	shunt_loading_forget(engine);
-	assert_int_equal(engine->loading.inside, 0);
-	shunt_loading_begin(engine);
-	assert_int_equal(engine->loading.inside, 1);
-	shunt_loading_end(engine);
+	shunt_loading_wait(&engine->fds);
+	shunt_loading_wait(&engine->fds); /* of another thread */
+	shunt_loading_forget(&engine->fds);
+	assert_int_equal(engine->fds.loading.inside, 0);
+	shunt_loading_begin(&engine->fds);
+	assert_int_equal(engine->fds.loading.inside, 1);
+	shunt_loading_end(&engine->fds);
 }
 
 int main(void)

@@ -32,7 +32,7 @@ static pid_t fork_child(int stay[2], bool known)
 	if (known)
 		shunt_engine_fork_child(engine);
 	else
-		shunt_own_fds_abandon(engine);
+		shunt_own_fds_abandon(&engine->fds);
 	_exit(read(stay[0], &c, 1) ? 1 : 0);
 }
 
@@ -55,10 +55,10 @@ static void peer_sees_the_end(void **state)
 		pid_t pid;
 
 		assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-		ours = shunt_own_fds_make(engine, pair[0]);
+		ours = shunt_own_fds_make(&engine->fds, pair[0]);
 		assert_true(ours >= 0);
 		pid = fork_child(stay, known);
-		shunt_own_fds_close(engine, ours);
+		shunt_own_fds_close(&engine->fds, ours);
 		peer.fd = pair[1];
 		assert_int_equal(poll(&peer, 1, 10000), 1);
 		assert_true(peer.revents & POLLHUP);
@@ -75,29 +75,31 @@ static bool is_open(int fd)
 /* One of ours has the lowest number while the program makes one; it is gone before that program goes on. */
 static void the_lowest_number_is_free(void **state)
 {
-	unsigned int before = shunt_numbers_made(engine);
+	unsigned int before = shunt_numbers_made(&engine->fds);
 	int ours, fd, least = dup(0);
 
 	(void)state;
 	close(least);
 	for (int flags = 0; flags < 2; flags++) {
-		shunt_own_fds_begin(engine);
+		shunt_own_fds_begin(&engine->fds);
 		ours = dup(0);
 		fd = fcntl(0, flags ? F_DUPFD_CLOEXEC : F_DUPFD, 0);
 		close(ours);
-		shunt_own_fds_end(engine);
+		shunt_own_fds_end(&engine->fds);
 		assert_int_equal(fd, least + 1);
-		fd = shunt_numbers_lowest(engine, fd, 0, before);
+		fd = shunt_numbers_lowest(&engine->fds, fd, 0, before);
 		assert_int_equal(fd, least);
 		assert_false(is_open(least + 1));
 		assert_int_equal(fcntl(fd, F_GETFD), flags ? FD_CLOEXEC : 0);
-		assert_int_equal(shunt_numbers_lowest(engine, fd, 0, before), fd);
+		assert_int_equal(shunt_numbers_lowest(&engine->fds, fd, 0, before), fd);
 		close(fd);
 	}
 	fd = fcntl(0, F_DUPFD, least + 5);
 	before--;
-	assert_int_equal(shunt_numbers_lowest(engine, fd, least + 5, before), least + 5);
-	assert_int_equal(shunt_numbers_lowest(engine, fd, 0, shunt_numbers_made(engine)), least + 5);
+	assert_int_equal(shunt_numbers_lowest(&engine->fds, fd, least + 5, before), least + 5);
+	assert_int_equal(
+		shunt_numbers_lowest(&engine->fds, fd, 0, shunt_numbers_made(&engine->fds)),
+		least + 5);
 	close(fd);
 }
 
@@ -115,7 +117,7 @@ static int close_slowly(int fd)
 
 static void *closer(void *fd)
 {
-	shunt_own_fds_close(engine, *(int *)fd);
+	shunt_own_fds_close(&engine->fds, *(int *)fd);
 	return NULL;
 }
 
@@ -128,10 +130,10 @@ static void fork_awaits_close(void **state)
 	int fd;
 
 	(void)state;
-	fd = shunt_own_fds_make(engine, eventfd(0, EFD_CLOEXEC));
+	fd = shunt_own_fds_make(&engine->fds, eventfd(0, EFD_CLOEXEC));
 	assert_true(fd >= 0);
 	slow.close = close_slowly;
-	engine->sys = &slow;
+	shunt_engine_surround(engine, &slow);
 	assert_int_equal(pthread_create(&thread, NULL, closer, &fd), 0);
 	while (!in_close)
 		sched_yield();
@@ -140,20 +142,22 @@ static void fork_awaits_close(void **state)
 	assert_true(closed);
 	shunt_engine_fork_parent(engine);
 	pthread_join(thread, NULL);
-	engine->sys = before;
+	shunt_engine_surround(engine, before);
 }
 
 /* A thread that closes many does not wait for itself; the clock that would end that wait stands still. */
 static void closer_closes_ours(void **state)
 {
-	int fd = shunt_own_fds_make(engine, eventfd(0, EFD_CLOEXEC));
+	int fd = shunt_own_fds_make(&engine->fds, eventfd(0, EFD_CLOEXEC));
 
 	(void)state;
-	shunt_numbers_enter(engine);
-	shunt_own_fds_close(engine, fd);
-	shunt_numbers_leave(engine);
+	shunt_numbers_enter(&engine->fds);
+	shunt_own_fds_close(&engine->fds, fd);
+	shunt_numbers_leave(&engine->fds);
 	assert_int_equal(fcntl(fd, F_GETFD), -1);
-	assert_int_equal(atomic_load(&engine->files->making) + atomic_load(&engine->files->closing), 0);
+	assert_int_equal(atomic_load(&engine->fds.files->making) +
+				 atomic_load(&engine->fds.files->closing),
+			 0);
 }
 
 /* The program's stay, and so does what the thread that forks sleeps on: a handler may have interrupted that. */
@@ -165,25 +169,27 @@ static void others_stay(void **state)
 
 	(void)state;
 	assert_int_equal(pipe(program), 0);
-	waker = shunt_waker_take(engine);
-	pooled = shunt_waker_take(engine);
+	waker = shunt_waker_take(&engine->fds);
+	pooled = shunt_waker_take(&engine->fds);
 	assert_true(waker >= 0 && pooled >= 0);
-	shunt_waker_give(engine, pooled);
+	shunt_waker_give(&engine->fds, pooled);
 	shunt_thread.sleep_fd = waker + 1;
 	shunt_engine_fork_prepare(engine);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (!pid) {
 		shunt_engine_fork_child(engine);
-		_exit(is_open(program[0]) && is_open(program[1]) && is_open(waker) && !is_open(pooled) &&
-		      !engine->waker_count ? 0 : 1);
+		_exit(is_open(program[0]) && is_open(program[1]) && is_open(waker) &&
+				      !is_open(pooled) && !engine->fds.wakers.count ?
+			      0 :
+			      1);
 	}
 	shunt_engine_fork_parent(engine);
 	shunt_thread.sleep_fd = 0;
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_true(is_open(waker) && is_open(pooled));
-	shunt_own_fds_close(engine, waker);
+	shunt_own_fds_close(&engine->fds, waker);
 	close(program[0]);
 	close(program[1]);
 }
@@ -201,7 +207,7 @@ static void *find(void *arg)
 
 	finding->begun = true;
 	errno = ENOENT;
-	finding->file = shunt_numbers_look(engine, finding->fd);
+	finding->file = shunt_numbers_look(&engine->fds, finding->fd);
 	assert_int_equal(errno, ENOENT);
 	finding->done = true;
 	return NULL;
@@ -214,7 +220,7 @@ static int closed_number(void)
 
 	assert_true(fd >= 0);
 	shunt_file_socket(engine, fd, false);
-	assert_ptr_not_equal(shunt_numbers_look(engine, fd), NULL);
+	assert_ptr_not_equal(shunt_numbers_look(&engine->fds, fd), NULL);
 	shunt_file_closing(engine, fd);
 	engine->sys->close(fd);
 	return fd;
@@ -231,22 +237,22 @@ static void closed_stays_closed(void **state)
 	int low, ours;
 
 	(void)state;
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	low = eventfd(0, EFD_CLOEXEC);
 	assert_int_equal(low, finding.fd);
-	assert_ptr_equal(shunt_numbers_look(engine, low), NULL);	/* who makes it may use it */
+	assert_ptr_equal(shunt_numbers_look(&engine->fds, low), NULL);	/* who makes it may use it */
 	assert_int_equal(pthread_create(&thread, NULL, find, &finding), 0);
 	while (!finding.begun)
 		sched_yield();
 	usleep(20000);	/* for one that does not wait */
 	assert_false(finding.done);
-	ours = shunt_own_fds_adopt(engine, low);
-	shunt_own_fds_end(engine);
+	ours = shunt_own_fds_adopt(&engine->fds, low);
+	shunt_own_fds_end(&engine->fds);
 	pthread_join(thread, NULL);
 	assert_ptr_not_equal(finding.file, NULL);
 	assert_int_equal(finding.file->kind, SHUNT_FILE_CLOSED);
 	assert_ptr_equal(shunt_file(engine, low), NULL);
-	shunt_own_fds_close(engine, ours);
+	shunt_own_fds_close(&engine->fds, ours);
 }
 
 /* A maker is so slow that nobody waits for it: the call is the kernel's, and the next one looks again. */
@@ -257,7 +263,7 @@ static void slow_maker_decides_nothing(void **state)
 	int low, ours;
 
 	(void)state;
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	low = eventfd(0, EFD_CLOEXEC);
 	assert_int_equal(low, finding.fd);
 	assert_int_equal(pthread_create(&thread, NULL, find, &finding), 0);
@@ -267,11 +273,11 @@ static void slow_maker_decides_nothing(void **state)
 	}
 	pthread_join(thread, NULL);
 	assert_ptr_equal(finding.file, NULL);
-	assert_true(shunt_files_closed(engine->files, low));
-	ours = shunt_own_fds_adopt(engine, low);
-	shunt_own_fds_end(engine);
-	assert_int_equal(shunt_numbers_look(engine, low)->kind, SHUNT_FILE_CLOSED);
-	shunt_own_fds_close(engine, ours);
+	assert_true(shunt_files_closed(engine->fds.files, low));
+	ours = shunt_own_fds_adopt(&engine->fds, low);
+	shunt_own_fds_end(&engine->fds);
+	assert_int_equal(shunt_numbers_look(&engine->fds, low)->kind, SHUNT_FILE_CLOSED);
+	shunt_own_fds_close(&engine->fds, ours);
 }
 
 /* Once the program has opened the number again it is as any other, and what another thread made of it stays. */
@@ -281,16 +287,16 @@ static void opened_again(void **state)
 
 	(void)state;
 	assert_int_equal(dup2(STDERR_FILENO, fd), fd);
-	assert_ptr_equal(shunt_numbers_look(engine, fd), NULL);
+	assert_ptr_equal(shunt_numbers_look(&engine->fds, fd), NULL);
 	assert_ptr_equal(shunt_file(engine, fd), NULL);
-	assert_false(shunt_files_closed(engine->files, fd));
+	assert_false(shunt_files_closed(engine->fds.files, fd));
 	engine->sys->close(fd);
-	shunt_numbers_closed(engine, fd);
-	assert_int_equal(shunt_numbers_look(engine, fd)->kind, SHUNT_FILE_CLOSED);
+	shunt_numbers_closed(&engine->fds, fd);
+	assert_int_equal(shunt_numbers_look(&engine->fds, fd)->kind, SHUNT_FILE_CLOSED);
 	assert_int_equal(socket(AF_INET, SOCK_STREAM, 0), fd);
 	shunt_file_socket(engine, fd, false);
-	shunt_numbers_closed(engine, fd);	/* said late */
-	assert_int_equal(shunt_numbers_look(engine, fd)->kind, SHUNT_FILE_STREAM);
+	shunt_numbers_closed(&engine->fds, fd);	/* said late */
+	assert_int_equal(shunt_numbers_look(&engine->fds, fd)->kind, SHUNT_FILE_STREAM);
 	shunt_file_closing(engine, fd);
 	engine->sys->close(fd);
 }

@@ -189,7 +189,7 @@ static struct shunt_device device_with(enum ibv_atomic_cap cap, int reads)
 
 	memset(&fake, 0, sizeof(fake));
 	sys.now = fake_now;
-	engine.sys = &sys;
+	shunt_engine_surround(&engine, &sys);
 	context.ops.post_send = post_send;
 	context.ops.poll_cq = poll_cq;
 	return (struct shunt_device) { .kind = &kind, .verbs = &verbs, .context = &context, .engine = &engine,

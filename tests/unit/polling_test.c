@@ -194,17 +194,17 @@ static void make(int mode)
 	memset(&engine, 0, sizeof(engine));
 	shunt_lock_rank(&engine.group.lock, SHUNT_RANK_GROUP);
 	shunt_lock_rank(&engine.streams_lock, SHUNT_RANK_STREAMS);
-	shunt_lock_rank(&engine.wakers_lock, SHUNT_RANK_WAKERS);
+	shunt_lock_rank(&engine.fds.wakers.lock, SHUNT_RANK_WAKERS);
 	memset(cqs, 0, sizeof(cqs));
 	shunt_config_defaults(&engine.config);
 	memset(&shunt_thread, 0, sizeof(shunt_thread));
 	stream_make(&streams[0], &seats[0], &lane, true);
 	stream_make(&streams[1], &seats[1], &lane, true);
-	engine.sys = &sys;
+	shunt_engine_surround(&engine, &sys);
 	engine.group.hooks = &shunt_engine_hooks;
 	engine.config.poll = mode;
-	engine.wakers[0] = WAKER_FD;
-	engine.waker_count = 1;
+	engine.fds.wakers.fd[0] = WAKER_FD;
+	engine.fds.wakers.count = 1;
 	context.ops.poll_cq = poll_cq;
 	context.ops.req_notify_cq = req_notify_cq;
 	for (int i = 0; i < SHUNT_CQS_MAX; i++) {

@@ -63,7 +63,7 @@ static void open_door(struct door *door)
 
 static void close_door(struct door *door)
 {
-	shunt_own_fds_close(engine, door->fd);
+	shunt_own_fds_close(&engine->fds, door->fd);
 	shunt_remote_listener_close(&door->gate);
 }
 

@@ -37,9 +37,9 @@ static int screened(const int *fds, int count)
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	send_packet(ends[0], fds, count);
-	shunt_own_fds_begin(engine);
+	shunt_own_fds_begin(&engine->fds);
 	result = shunt_screen_packet(engine, ends[1], 2, false);
-	shunt_own_fds_end(engine);
+	shunt_own_fds_end(&engine->fds);
 	close(ends[0]);
 	close(ends[1]);
 	return result;
@@ -99,7 +99,7 @@ static void pairs_are_closed_in_no_time(void **state)
 	copy = dup(pair[1]);
 	assert_false(shunt_screen_sockets(engine, channel[0], &copy, 1));
 	assert_int_equal(engine->porter.count, 1);
-	shunt_own_fds_close(engine, engine->porter.waiting[--engine->porter.count]);
+	shunt_own_fds_close(&engine->fds, engine->porter.waiting[--engine->porter.count]);
 	close(pair[0]);
 	close(pair[1]);
 	close(channel[0]);
@@ -150,7 +150,7 @@ static uint32_t left_by_channel(bool packet, size_t bytes, const int *fds, int c
 
 	fill(0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-	adopted = shunt_own_fds_adopt(engine, ends[1]);
+	adopted = shunt_own_fds_adopt(&engine->fds, ends[1]);
 	assert_true(adopted >= 0);
 	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, adopted);
 	shunt_channel_strange(&channel);
@@ -160,7 +160,7 @@ static uint32_t left_by_channel(bool packet, size_t bytes, const int *fds, int c
 	shunt_channel_close(&channel);
 	left = engine->porter.count;
 	while (engine->porter.count)
-		shunt_own_fds_close(engine, engine->porter.waiting[--engine->porter.count]);
+		shunt_own_fds_close(&engine->fds, engine->porter.waiting[--engine->porter.count]);
 	assert_int_equal(fcntl(adopted, F_GETFD), -1);
 	close(ends[0]);
 	return left;
@@ -185,7 +185,7 @@ static pid_t closed_by(void)
 	char byte;
 
 	assert_int_equal(pipe(ends), 0);
-	shunt_porter_close_later(engine, shunt_own_fds_adopt(engine, ends[1]));
+	shunt_porter_close_later(engine, shunt_own_fds_adopt(&engine->fds, ends[1]));
 	assert_int_equal(read(ends[0], &byte, 1), 0);
 	close(ends[0]);
 	return atomic_load(&engine->porter.tid);
@@ -218,11 +218,11 @@ static void all_wait(void **state)
 	(void)state;
 	fill(0);
 	for (int i = 0; i < 4 * SHUNT_PORTER_MOST; i++)
-		shunt_porter_close_later(engine, shunt_own_fds_adopt(engine, dup(file)));
+		shunt_porter_close_later(engine, shunt_own_fds_adopt(&engine->fds, dup(file)));
 	assert_int_equal(engine->porter.count, 4 * SHUNT_PORTER_MOST);
 	assert_true(shunt_porter_is_full(engine));
 	for (int i = 0; i < 4 * SHUNT_PORTER_MOST; i++)
-		shunt_own_fds_close(engine, engine->porter.waiting[i]);
+		shunt_own_fds_close(&engine->fds, engine->porter.waiting[i]);
 	engine->porter.count = 0;
 	close(file);
 }
@@ -241,7 +241,7 @@ static void none_is_received_that_is_not_due(void **state)
 	fill(0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX,
-			   shunt_own_fds_adopt(engine, ends[1]));
+			   shunt_own_fds_adopt(&engine->fds, ends[1]));
 	shunt_channel_strange(&channel);
 	shunt_channel_proven(&channel);
 	shunt_scm_rights_attach(&header, space, &file, 1);
@@ -252,7 +252,7 @@ static void none_is_received_that_is_not_due(void **state)
 	assert_int_equal(shunt_scm_rights_look(engine->sys, channel.fd, false), -EBADMSG);
 	shunt_channel_close(&channel);
 	assert_int_equal(engine->porter.count, 1);
-	shunt_own_fds_close(engine, engine->porter.waiting[--engine->porter.count]);
+	shunt_own_fds_close(&engine->fds, engine->porter.waiting[--engine->porter.count]);
 	close(ends[0]);
 	close(file);
 }

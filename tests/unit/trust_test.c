@@ -120,8 +120,8 @@ static int be_equal(void **state)
 {
 	(void)state;
 	snprintf(own_number, sizeof(own_number), "%d", (int)getpid());
-	engine.sys = &sys;
-	engine.files = &files;
+	shunt_engine_surround(&engine, &sys);
+	engine.fds.files = &files;
 	world = (struct world) { .user = { 7, 7, 7 }, .group = { 8, 8, 8 }, .dumpable = 1,
 				 .peer = { PEER, 7, 8 }, .proc = own_number,
 				 .peer_pid = "pid:[1]", .peer_user = "user:[2]" };
