@@ -22,7 +22,7 @@ static bool any_stalled(struct shunt_service *service)
 /* Arrivals must be acted upon, and perhaps the program never polls again. */
 static bool must_poll(struct shunt_service *service)
 {
-	return any_stalled(service) || atomic_load(&service->refusing);
+	return any_stalled(service) || atomic_load(&service->engine->loop.requests.refusing);
 }
 
 /* A QP that takes no WR now may take it later, and says nothing when. */
@@ -52,9 +52,9 @@ static bool need_not_rest(struct shunt_engine *engine, void *arg)
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		for (uint32_t i = 0; i < link->lane_count; i++)
 			shunt_lane_kick(&link->lanes[i]);
-	atomic_store(&service->resting, true);
+	atomic_store(&engine->loop.requests.resting, true);
 	if (was_refused(service)) {
-		atomic_store(&service->resting, false);
+		atomic_store(&engine->loop.requests.resting, false);
 		if (soon < rest->until)
 			rest->until = soon;
 	}
@@ -78,7 +78,7 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 		rest.until = shunt_now(engine) + (uint64_t)timeout_ms * MS;
 	set_asleep(group, true);
 	shunt_group_rest(engine, &rest);
-	atomic_store(&service->resting, false);
+	atomic_store(&engine->loop.requests.resting, false);
 	shunt_lock_take(&group->lock);
 	group->polled.service_asleep = false;
 	shunt_gap_woke(engine);
@@ -88,10 +88,10 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 
 int shunt_await_completions(struct shunt_service *service, int timeout_ms)
 {
-	atomic_store(&service->watching, false);
+	atomic_store(&service->engine->loop.requests.watching, false);
 	if (!service->engine->group.open || !must_poll(service))
 		return timeout_ms;
-	atomic_store(&service->watching, true);
+	atomic_store(&service->engine->loop.requests.watching, true);
 	await_completion(service, timeout_ms);
 	return 0;
 }

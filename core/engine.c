@@ -91,6 +91,9 @@ void shunt_engine_surround(struct shunt_engine *engine, const struct shunt_sys *
 {
 	engine->sys = engine->steps.sys = engine->fds.sys = sys;
 	engine->steps.config = &engine->config;
+	engine->loop.fds = &engine->fds;
+	engine->loop.steps = &engine->steps;
+	engine->porter.loop = engine->group.loop = &engine->loop;
 }
 
 struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys)
@@ -375,11 +378,11 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	shunt_loading_forget(&engine->fds);
 	shunt_lock_free(&engine->rendezvous_lock);
 	shunt_lock_free(&engine->seats_lock);
-	engine->porter = (struct shunt_porter) { .lock = SHUNT_LOCK(PORTER), .waiting = engine->porter.waiting,
+	engine->porter = (struct shunt_porter) { .loop = &engine->loop, .lock = SHUNT_LOCK(PORTER), .waiting = engine->porter.waiting,
 						 .room = engine->porter.room };
 	shunt_lock_free(&engine->leave_lock);
 	atomic_store(&engine->leaving, 0);	/* the thread that makes the call is the parent's */
-	atomic_store(&engine->no_new_privs, false);	/* the child has it from its parent, or not at all */
+	atomic_store(&engine->loop.no_new_privs, false);	/* the child has it from its parent, or not at all */
 	engine->parent = engine->pid;
 	engine->rights_doors = 0;
 	atomic_store(&engine->fds.files->making, shunt_thread.making ? 1 : 0);	/* the other threads are gone */

@@ -68,7 +68,6 @@ struct shunt_engine {
 	struct shunt_lock leave_lock;	/* of the thread that ends the service thread (leave.c) */
 	_Atomic uint32_t leaving;	/* calls under way for which the service thread has ended */
 	_Atomic int stays;		/* enum shunt_reason: why no connection leaves TCP from now on; NONE: they do */
-	_Atomic bool no_new_privs;	/* a thread of the program has set it, or is about to: so does the service thread */
 	uint32_t times_left;		/* how often the service thread has ended; leave_lock */
 	_Atomic int links_up;		/* links that carry or may carry streams */
 	struct shunt_strangers strangers;
@@ -84,7 +83,6 @@ struct shunt_engine {
 	bool finished;
 	uint64_t copy_near;		/* of copying.h */
 	bool single_core;		/* of the machine: polling could only keep the peer from running */
-	bool manual;			/* the simulator steps the service itself */
 	pid_t pid;
 	struct shunt_identity identity;	/* names our doors; since there is a service thread */
 	pid_t parent;			/* of the process we were forked from, if any */
@@ -137,6 +135,9 @@ struct shunt_engine {
 	uint64_t emptied_at;
 	struct shunt_steps steps;	/* that took long */
 };
+
+/* The engine whose context or task this is. */
+#define shunt_engine_of(part, member) shunt_loop_owner(part, struct shunt_engine, member)
 
 /* The hooks that its polls call. */
 extern const struct shunt_hooks shunt_engine_hooks;

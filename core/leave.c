@@ -65,7 +65,7 @@ static void close_names(struct shunt_service *service)
 		withdraw(engine, r, &crowd);
 	shunt_lock_leave(&engine->rendezvous_lock);
 	withdraw(engine, &service->process, &crowd);
-	shunt_porter_dismiss_all(engine, &crowd);
+	shunt_porter_dismiss_all(&engine->porter, &crowd);
 	shunt_listener_owner_run(&service->tasks.listener_owner);	/* who accepts at those addresses, too, is dismissed */
 }
 
@@ -243,7 +243,7 @@ static void close_devices(struct shunt_engine *engine)
 {
 	struct shunt_group *group = &engine->group;
 
-	if (!group->open || engine->service->links || (!engine->manual && !is_alone(engine)))
+	if (!group->open || engine->service->links || (!engine->loop.manual && !is_alone(engine)))
 		return;
 	shunt_lock_take(&group->lock);
 	shunt_companion_silence(engine);
@@ -297,7 +297,8 @@ void shunt_leave_await_porter(struct shunt_engine *engine, bool ends)
 {
 	uint64_t until = shunt_now(engine) + PORTER;
 
-	if (ends ? !shunt_porter_await(engine, until) : !shunt_porter_follows(engine, until))
+	if (ends ? !shunt_porter_await(&engine->porter, until) :
+		   !shunt_porter_follows(&engine->porter, until))
 		shunt_log(SHUNT_LOG_WARN, "a thread that hangs up on a stranger stays outside what confines the process");
 }
 
@@ -396,5 +397,5 @@ void shunt_engine_begin_early(struct shunt_engine *engine, bool unknown)
 {
 	if ((unknown ? engine->device_choice != SHUNT_DEVICE_NONE : listens(engine)) &&
 	    engine->serve(engine))
-		shunt_porter_stay(engine);
+		shunt_porter_stay(&engine->porter);
 }

@@ -9,7 +9,7 @@ void shunt_no_new_privs_follow(struct shunt_engine *engine)
 {
 	struct shunt_service *service = engine->service;
 
-	if (!atomic_load(&engine->no_new_privs))
+	if (!atomic_load(&engine->loop.no_new_privs))
 		return;
 	(void)engine->sys->prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	atomic_store(&service->follows, true);
@@ -47,7 +47,7 @@ bool shunt_engine_no_new_privs(struct shunt_engine *engine)
 		return false;
 	state = shunt_cancel_off();
 	shunt_lock_take(&engine->leave_lock);
-	atomic_store(&engine->no_new_privs, true);
+	atomic_store(&engine->loop.no_new_privs, true);
 	await_service(engine);
 	shunt_lock_leave(&engine->leave_lock);
 	shunt_cancel_restore(state);

@@ -21,6 +21,7 @@
 #include "core/peer/fork_owner.h"
 #include "core/peer/claim.h"
 #include "core/peer/claim_task.h"
+#include "core/peer/deaf.h"
 #include "core/peer/eviction.h"
 #include "core/peer/limits.h"
 #include "core/peer/links.h"
@@ -61,20 +62,22 @@
 /* --- a round --- */
 
 /* A task, its file and its function have one name. */
-#define TASK(name, each_round) { #name, &tasks->name, shunt_##name##_run, each_round }
+#define TASK_IN(place, name, each_round) { #name, &(place), shunt_##name##_run, each_round }
+#define TASK(name, each_round) TASK_IN(tasks->name, name, each_round)
 
-static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
+static void enlist(struct shunt_engine *engine, struct shunt_tasks *tasks)
 {
+	struct shunt_loop *loop = &engine->loop;
 	const struct {
 		const char *name;
 		struct shunt_task *task;
 		void (*run)(struct shunt_task *);
 		bool each_round;
 	} order[] = {
-		TASK(fork_owner, false),
+		TASK_IN(loop->requests.fork_owner, fork_owner, false),
 		TASK(listen, false),
 		TASK(claim_task_offers, false),
-		TASK(porter, false),
+		TASK_IN(engine->porter.emptied, deaf, false),
 		TASK(claim, true),
 		TASK(meeting, false),
 		TASK(remote, true),
@@ -94,14 +97,14 @@ static void enlist(struct shunt_loop *loop, struct shunt_tasks *tasks)
 		TASK(no_new_privs, false),
 		TASK(leave, true),
 		TASK(reconnect, true),
-		TASK(gather, false),
-		TASK(reclaim, false),
-		TASK(mock, false),
+		TASK_IN(loop->requests.gather, gather, false),
+		TASK_IN(loop->requests.reclaim, reclaim, false),
+		TASK_IN(loop->requests.mock, mock, false),
 		TASK(pacing, false),
 		TASK(qos, false),
 		TASK(idle, false),
 		TASK(eviction, false),
-		TASK(tracing, false),
+		TASK_IN(loop->requests.trace, tracing, false),
 		TASK(fault_device, true),
 		TASK(live, false),
 	};
@@ -193,11 +196,11 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	service->witness.fd = -1;
 	forget(&service->process);
 	forget(&service->meeting_place);
-	if (!shunt_fork_slots_prepare(engine) || shunt_loop_open(&engine->loop, engine)) {
+	if (!shunt_fork_slots_prepare(engine) || shunt_loop_open(&engine->loop)) {
 		free(service);
 		return NULL;
 	}
-	enlist(&engine->loop, &service->tasks);
+	enlist(engine, &service->tasks);
 	shunt_task_at(&service->tasks.claim_task_unclaimed, 0);	/* there may be some already */
 	if (shunt_local_sockets_open(service)) {
 		unmake(engine, service);
@@ -247,7 +250,7 @@ static bool revive(struct shunt_service *service)
 	/* Strangers know the names that the former one had. */
 	service->ended = !shunt_identity_make(engine->sys, &engine->identity) ||
 			 shunt_local_sockets_open(service) ||
-			 (!engine->manual && !start_thread(service));
+			 (!engine->loop.manual && !start_thread(service));
 	if (service->ended)
 		shunt_local_sockets_close(service);
 	return !service->ended;
@@ -282,7 +285,7 @@ bool shunt_service_start(struct shunt_engine *engine)
 	} else if (!service && !engine->finished) {
 		service = make(engine, &reason);
 		engine->service = service;
-		if (service && !engine->manual && !start_thread(service)) {
+		if (service && !engine->loop.manual && !start_thread(service)) {
 			engine->service = NULL;
 			unmake(engine, service);
 			service = NULL;

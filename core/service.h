@@ -36,10 +36,8 @@ struct shunt_worker_connection;
  * for their files; those marked * run in each round, the others when they are due.
  */
 struct shunt_tasks {
-	struct shunt_task fork_owner;	/* the peer has shown its nonce: we are to show ours, or a child waits for that */
 	struct shunt_task listen;	/* a rendezvous has been added or withdrawn */
 	struct shunt_task claim_task_offers;	/* connections have been used for the first time */
-	struct shunt_task porter;	/* peers may be heard again */
 	struct shunt_task claim;	/* *connections are established, parked claims expire */
 	struct shunt_task meeting;	/* names in SHUNT_DIR are to be taken or given back */
 	struct shunt_task remote;	/* *the connection manager's timers */
@@ -59,14 +57,10 @@ struct shunt_tasks {
 	struct shunt_task no_new_privs;	/* a thread of the program is about to set it */
 	struct shunt_task leave;	/* *the thread is to end */
 	struct shunt_task reconnect;	/* *channels that rest, streams that return */
-	struct shunt_task gather;	/* a stream holds bytes for more that was announced */
-	struct shunt_task reclaim;	/* there may be memory to let go */
-	struct shunt_task mock;		/* a device has WRs that it has not carried out */
 	struct shunt_task pacing; /* connections on TCP share a limit anew */
 	struct shunt_task qos; /* tokens are due, or reports, or portions of a limit */
 	struct shunt_task idle; /* what has moved on links */
 	struct shunt_task eviction; /* links that nothing uses */
-	struct shunt_task tracing; /* peers are to be asked for rings, records to be completed, clocks compared */
 	struct shunt_task fault_device;	/* *faults that are due */
 	struct shunt_task live; /* lanes are to follow variables that have changed */
 };
@@ -89,15 +83,12 @@ struct shunt_service {
 	bool measures; /* its cost is measured: written before there is a thread */
 	struct shunt_sleepcost sleepcost;
 	_Atomic bool stopping;
-	_Atomic bool watching;		/* any thread: a lane waits for credit */
-	_Atomic bool resting;		/* any thread: it would not learn that a lane's QP takes nothing */
 
 	struct shunt_lock inbox_lock;	/* of the next; any thread */
 	struct shunt_stream *offers;	/* used for the first time */
 	struct shunt_stream *connecting;/* connect() has not finished */
 
 	struct shunt_stream *asked;	/* by their peers to go back to the kernel; not answered yet */
-	_Atomic uint32_t refusing;	/* streams of which the program wants nothing more: see tx.c */
 	_Atomic uint32_t resends;	/* streams that wait for room on their sockets */
 
 	struct shunt_destroyed destroyed[SHUNT_DESTROYED];	/* in the order of their time */

@@ -10,7 +10,7 @@
 #include <unistd.h>
 #include "core/admin/command.h"
 #include "core/link/trust.h"
-#include "core/loop/deaf.h"
+#include "core/peer/deaf.h"
 #include "core/loop/endpoint.h"
 #include "core/service.h"
 
@@ -20,7 +20,7 @@ static int listen_as(struct shunt_engine *engine)
 
 	shunt_identity_text(&engine->identity, identity);
 	snprintf(name, sizeof(name), "shunt/adm/%s", identity);
-	return shunt_endpoint_listen(engine, name, SOCK_SEQPACKET, SHUNT_ADMIN_CLIENTS);
+	return shunt_endpoint_listen(&engine->porter, name, SOCK_SEQPACKET, SHUNT_ADMIN_CLIENTS);
 }
 
 static void client_end(struct shunt_engine *engine, struct shunt_admin_client *client)
@@ -62,13 +62,15 @@ static void client_welcome(struct shunt_source *source, uint32_t events)
 	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, admin.source);
 	struct shunt_engine *engine = service->engine;
 	struct shunt_admin_client *client;
-	int fd = shunt_porter_shuts(service) ? -EAGAIN : shunt_deaf_accept(engine, service->admin.fd, SOCK_NONBLOCK);
+	int fd = shunt_deaf_shuts(service) ?
+			 -EAGAIN :
+			 shunt_deaf_accept(engine, service->admin.fd, SOCK_NONBLOCK);
 
 	(void)events;
 	if (fd < 0)
 		return;
 	if (!shunt_trust_commands(engine, fd)) {
-		shunt_porter_dismiss(engine, fd);
+		shunt_porter_dismiss(&engine->porter, fd);
 		return;
 	}
 	client = client_place(service);

@@ -40,7 +40,7 @@ static int run_set(struct shunt_engine *engine, int count, char **words, struct 
 	}
 	shunt_traced_config(engine);
 	if (engine->service)
-		shunt_loop_post(&engine->loop, &engine->service->tasks.tracing);
+		shunt_loop_post(&engine->loop, &engine->loop.requests.trace);
 	shunt_answer_put(answer, "%s=%s\n", words[0], words[1]);
 	return 0;
 }

@@ -15,7 +15,7 @@
 #include "core/fd/own_fds.h"
 #include "core/lane/zero_copy.h"
 #include "core/link/trust.h"
-#include "core/loop/deaf.h"
+#include "core/peer/deaf.h"
 #include "core/loop/endpoint.h"
 #include "core/poll/polling.h"
 #include "core/qos/qos.h"
@@ -320,7 +320,7 @@ int shunt_stats_listen(struct shunt_engine *engine)
 
 	shunt_identity_text(&engine->identity, identity);
 	snprintf(name, sizeof(name), "shunt/stat/%s", identity);
-	return shunt_endpoint_listen(engine, name, SOCK_STREAM, 16);
+	return shunt_endpoint_listen(&engine->porter, name, SOCK_STREAM, 16);
 }
 
 /* One answer at a time; a reader that does not keep up gets what it takes in half a second. */
@@ -367,13 +367,15 @@ void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_service *service = shunt_loop_owner(source, struct shunt_service, statistics_source);
 	struct shunt_engine *engine = service->engine;
-	int asking = shunt_porter_shuts(service) ? -EAGAIN : shunt_deaf_accept(engine, service->statistics_fd, 0);
+	int asking = shunt_deaf_shuts(service) ?
+			     -EAGAIN :
+			     shunt_deaf_accept(engine, service->statistics_fd, 0);
 
 	(void)events;
 	if (asking < 0)
 		return;
 	if (!shunt_trust_commands(engine, asking)) {
-		shunt_porter_dismiss(engine, asking);
+		shunt_porter_dismiss(&engine->porter, asking);
 		return;
 	}
 	if (!has_left(engine, asking)) {

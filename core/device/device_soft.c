@@ -28,7 +28,9 @@ static void drop_descriptor(void *arg, int fd)
 
 static void let_go_of_descriptor(void *arg, int fd)
 {
-	shunt_porter_let_go(arg, fd);
+	struct shunt_engine *engine = arg;
+
+	shunt_porter_let_go(&engine->porter, fd);
 }
 
 /* Only a device with a thread has something to tell: senders wait for it in shunt_lane_settled(). */
@@ -48,7 +50,7 @@ static int soft_kind_open(struct shunt_device *device, struct shunt_engine *engi
 
 	(void)way;
 	soft_model_parse(engine->config.soft_model, &attr.model);	/* checked when it was loaded */
-	attr.engine_thread = attr.model.on && !engine->manual;
+	attr.engine_thread = attr.model.on && !engine->loop.manual;
 	device->context = soft_open(&attr, &device->verbs);
 	device->port = 1;
 	if (device->context)

@@ -60,7 +60,7 @@ int shunt_fork_door_open(struct shunt_engine *engine)
 
 	while (fd == -EADDRINUSE && engine->rights_doors < SHUNT_FORK_DOORS) {
 		shunt_fork_door_name(engine, engine->pid, engine->rights_doors++, name);
-		fd = shunt_endpoint_listen(engine, name, SOCK_SEQPACKET, 128);
+		fd = shunt_endpoint_listen(&engine->porter, name, SOCK_SEQPACKET, 128);
 	}
 	count_doors(shunt_fork_slots_family(engine), engine->rights_doors);
 	return fd;

@@ -6,7 +6,7 @@
 #include <sys/random.h>
 #include "core/engine.h"
 #include "core/fork/fork_slots.h"
-#include "core/service.h"
+#include "core/loop/request.h"
 
 /*
  * The word: who has taken it, a mark for that, a count. The count is odd while the stream is in use and even while it
@@ -154,11 +154,8 @@ bool shunt_fork_rest_is_taken(const struct shunt_stream *stream)
 /* A relative has it: the service thread asks the peer whether it knows, until it does. */
 static void lose(struct shunt_stream *stream)
 {
-	struct shunt_service *service = stream->engine->service;
-
 	atomic_store(&stream->seat->leaving.retiring, SHUNT_TAKEN);
-	if (service)
-		shunt_loop_post(&stream->engine->loop, &service->tasks.fork_owner);
+	shunt_request_owner(&stream->engine->loop);
 }
 
 bool shunt_fork_rest_holds(struct shunt_stream *stream)

@@ -153,7 +153,7 @@ static void posted_handback(struct shunt_lane *lane, struct shunt_seat *seat)
 	      SHUNT_HEADING_AWAITED))
 		return;
 	atomic_store(&lane->unsettled, true);
-	shunt_request_watch(lane->link->engine);
+	shunt_request_watch(&lane->link->engine->loop);
 }
 
 /* The device is yet to fetch the WR's bytes, or those of the part ahead of it, or to need them again. */

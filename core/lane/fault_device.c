@@ -369,7 +369,7 @@ int shunt_fault_device_set(struct shunt_engine *engine, const char *text, char *
 
 	if (result)
 		return result;
-	if (!engine->manual)	/* a simulated engine shares its process with another */
+	if (!engine->loop.manual)	/* a simulated engine shares its process with another */
 		shunt_fault_set_memory(text);
 	shunt_fault_put_in_force(fault, &plan);
 	shunt_lock_take(&group->lock);
@@ -417,7 +417,7 @@ static void freeze(struct shunt_engine *engine)
 	uint64_t ns, until;
 
 	if (!shunt_fault_strikes(&engine->fault, SHUNT_FAULT_FREEZE, SHUNT_FAULT_ANY, NULL, &ns) ||
-	    engine->manual)
+	    engine->loop.manual)
 		return;
 	until = shunt_now(engine) + ns;
 	while (shunt_now(engine) < until)

@@ -50,6 +50,7 @@ int shunt_lane_init(struct shunt_lane *lane)
 	shunt_lock_rank(&lane->queue_lock, SHUNT_RANK_QUEUE);
 	lane->retains = config->retain || !lane->link->device->kind->peek;
 	lane->window.usual = usual_window(lane);
+	lane->group = &engine->group;
 	lane->hooks = engine->lane_hooks;
 	lane->reserve = SHUNT_CONTROL_RESERVE;
 	lane->frag_bytes = shunt_narrow_u32(config->frag_bytes);
@@ -237,7 +238,7 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_seat *seat, struc
 		shunt_lane_push(lane, seat);
 	} else if (!atomic_load_explicit(&out->gather_since, memory_order_relaxed)) {
 		atomic_store_explicit(&out->gather_since, shunt_now(engine), memory_order_release);
-		shunt_request_gather(engine);
+		shunt_request_gather(&engine->loop);
 	}
 	return taken;
 }
@@ -281,7 +282,7 @@ bool shunt_lane_heard(struct shunt_lane *lane, uint64_t messages)
 	if (heard)
 		return true;
 	atomic_store(&lane->unsettled, true);
-	shunt_request_watch(lane->link->engine);
+	shunt_request_watch(&lane->link->engine->loop);
 	return false;
 }
 
@@ -294,7 +295,7 @@ bool shunt_lane_settled(struct shunt_lane *lane)
 	if (shunt_lane_arrived(lane))
 		shunt_loop_wake(&lane->link->engine->loop);
 	else
-		shunt_request_watch(lane->link->engine);
+		shunt_request_watch(&lane->link->engine->loop);
 	return false;
 }
 

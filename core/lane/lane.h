@@ -61,6 +61,7 @@ struct shunt_lane_hooks {
 
 struct shunt_lane {
 	struct shunt_link *link;
+	struct shunt_group *group;	/* in which it completes */
 	const struct shunt_lane_hooks *hooks;
 	struct ibv_qp *qp;
 	uint32_t rkey;			/* of the peer's control lines */

@@ -238,7 +238,7 @@ void shunt_lane_kick(struct shunt_lane *lane)
 		shunt_lock_leave(&lane->lock);
 	} while (atomic_load(&lane->dirty));
 	if (shunt_lane_stalled(lane))
-		shunt_request_watch(lane->link->engine);
+		shunt_request_watch(&lane->link->engine->loop);
 }
 
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work)

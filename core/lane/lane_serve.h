@@ -8,6 +8,7 @@
 #include "core/lane/lane_queue.h"
 #include "core/link/link.h"
 #include "core/loop/request.h"
+#include "core/poll/group.h"
 
 /* Queues work for the stream and serves the lane unless somebody is. Any stream lock may be held. */
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work);
@@ -53,7 +54,7 @@ static inline void shunt_lane_look(struct shunt_lane *lane)
 	else
 		lane->late = lane->sent != atomic_load_explicit(&lane->retired, memory_order_relaxed);
 	if (__builtin_expect(lane->late, 0))
-		shunt_request_completions(lane->link->engine);
+		shunt_request_completions(lane->group->loop);
 }
 
 #endif

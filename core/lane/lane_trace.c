@@ -191,7 +191,7 @@ bool shunt_lane_trace_look(struct shunt_lane *lane)
 	}
 	if (!trace->unplaced)
 		return false;
-	shunt_request_trace(lane->link->engine);
+	shunt_request_trace(&lane->link->engine->loop);
 	return true;
 }
 

@@ -69,7 +69,7 @@ static bool make_stage(struct shunt_seat *seat, struct shunt_send_stage *stage, 
 static void give(struct shunt_seat *seat, const uint8_t *bytes, uint32_t size)
 {
 	if (shunt_arena_give(&seat->link->arena, (uint64_t)(bytes - seat->link->arena_base), size))
-		shunt_request_memory(seat->link->engine);
+		shunt_request_memory(&seat->link->engine->loop);
 }
 
 static void drop_stage(struct shunt_seat *seat, struct shunt_send_stage *stage)
@@ -530,7 +530,7 @@ static int widen(struct shunt_seat *seat, uint64_t bytes)
 	out->stage.size = wide.size;
 	out->stage.lkey = wide.lkey;
 	if (size > SHUNT_SEND_QUEUE_BYTES)
-		shunt_request_memory(seat->link->engine);
+		shunt_request_memory(&seat->link->engine->loop);
 	return 0;
 }
 

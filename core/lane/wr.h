@@ -169,7 +169,7 @@ static inline uint32_t shunt_wr_try(struct shunt_lane *lane, struct ibv_send_wr 
 		lane->last_signaled = 0;
 		if (*error != EFAULT) { /* the caller's memory: nothing to be tried again */
 			atomic_store(&lane->refused, true);
-			shunt_request_retry(lane->link->engine);
+			shunt_request_retry(&lane->link->engine->loop);
 		}
 	}
 	lane->sent += taken;

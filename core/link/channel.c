@@ -184,7 +184,7 @@ static void become_strange(struct shunt_channel *channel)
 {
 	shunt_channel_strange(channel);
 	channel->admitted = true;
-	shunt_porter_guard(channel->engine, channel->fd);
+	shunt_porter_guard(&channel->engine->porter, channel->fd);
 }
 
 static int check_knock(struct shunt_channel *channel, const struct shunt_message *message,
@@ -365,7 +365,7 @@ void shunt_channel_expect_fd(struct shunt_channel *channel)
 	if (!channel->proves)
 		return;
 	channel->admitted = true;
-	shunt_porter_trust(channel->engine, channel->fd);
+	shunt_porter_trust(&channel->engine->porter, channel->fd);
 }
 
 /* The queue may have some already. They are seen before they are received (screen()). */
@@ -373,7 +373,7 @@ void shunt_channel_expect_no_fd(struct shunt_channel *channel)
 {
 	channel->takes_fds = false;
 	if (channel->proves && channel->fd >= 0)
-		shunt_porter_guard(channel->engine, channel->fd);
+		shunt_porter_guard(&channel->engine->porter, channel->fd);
 }
 
 void shunt_channel_other_netns(struct shunt_channel *channel)
@@ -426,9 +426,9 @@ void shunt_channel_close(struct shunt_channel *channel)
 	while (channel->first)
 		drop_first(channel);
 	if (channel->kind == SHUNT_CHANNEL_UNIX && (channel->admitted || !channel->proves))
-		shunt_porter_let_go(channel->engine, channel->fd);
+		shunt_porter_let_go(&channel->engine->porter, channel->fd);
 	else if (channel->proves)
-		shunt_porter_dismiss(channel->engine, channel->fd);
+		shunt_porter_dismiss(&channel->engine->porter, channel->fd);
 	else
 		shunt_own_fds_close(&channel->engine->fds, channel->fd);
 	channel->fd = -1;

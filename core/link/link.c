@@ -71,7 +71,7 @@ void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes
 	if (bytes > link->engine->config.ring_min && link->device->kind->gives_pages)
 		link->device->kind->discard(link->pd, ring, bytes);
 	if (shunt_arena_give(&link->arena, ring - link->arena_base, bytes))
-		shunt_request_memory(link->engine);
+		shunt_request_memory(&link->engine->loop);
 }
 
 bool shunt_link_ring_is_sound(const struct shunt_link *link, uint64_t offset, uint64_t bytes)

@@ -74,7 +74,7 @@ static bool fds_let_go(struct shunt_engine *engine, const int *fds, int count)
 		good = good && kind == WANTED;
 		if (kind == UNKNOWN) {
 			shunt_own_fds_mark(&engine->fds, fds[i]);
-			shunt_porter_close_later(engine, fds[i]);
+			shunt_porter_close_later(&engine->porter, fds[i]);
 		} else {
 			engine->sys->close(fds[i]);
 		}
@@ -93,7 +93,7 @@ void shunt_screen_drop(struct shunt_engine *engine, int fd, bool screened)
 		return;
 	}
 	shunt_own_fds_mark(&engine->fds, fd);
-	shunt_porter_close_later(engine, fd);
+	shunt_porter_close_later(&engine->porter, fd);
 }
 
 int shunt_screen_packet(struct shunt_engine *engine, int fd, int most, bool named)
@@ -109,7 +109,7 @@ int shunt_screen_packet(struct shunt_engine *engine, int fd, int most, bool name
 	result = shunt_scm_rights_look(engine->sys, fd, named);
 	if (!most || result != -EBADMSG)	/* most packets have none */
 		return result;
-	if (!shunt_porter_has_room(engine))
+	if (!shunt_porter_has_room(&engine->porter))
 		return -EBUSY;
 	got = engine->sys->recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (got < 0)
@@ -178,7 +178,7 @@ bool shunt_screen_sockets(struct shunt_engine *engine, int channel, const int *f
 			       is_closed_fast(engine, fds[i]);
 	for (int i = 0; i < count && !good; i++) {
 		shunt_own_fds_mark(&engine->fds, fds[i]);
-		shunt_porter_close_later(engine, fds[i]);
+		shunt_porter_close_later(&engine->porter, fds[i]);
 	}
 	return good;
 }

@@ -4,7 +4,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "core/base/sys.h"
-#include "core/engine.h"
+#include "core/loop/loop.h"
 #include "core/fd/own_fds.h"
 #include "core/loop/porter.h"
 
@@ -17,17 +17,18 @@ socklen_t shunt_endpoint_address(const char *name, struct sockaddr_un *address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + bytes);
 }
 
-static int endpoint_make(struct shunt_engine *engine, int type)
+static int endpoint_make(struct shunt_porter *porter, int type)
 {
-	return shunt_own_fds_make(&engine->fds, engine->sys->socket(AF_UNIX, type | SOCK_CLOEXEC |
-							      SOCK_NONBLOCK, 0));
+	return shunt_own_fds_make(
+		porter->loop->fds,
+		porter->loop->fds->sys->socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-static int endpoint_fail(struct shunt_engine *engine, int fd)
+static int endpoint_fail(struct shunt_porter *porter, int fd)
 {
 	int result = -errno;
 
-	shunt_own_fds_close(&engine->fds, fd);
+	shunt_own_fds_close(porter->loop->fds, fd);
 	return result;
 }
 
@@ -40,61 +41,61 @@ static socklen_t address_of_path(const char *path, struct sockaddr_un *address)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + bytes + 1);
 }
 
-static int endpoint_listen_at(struct shunt_engine *engine, const struct sockaddr_un *address,
+static int endpoint_listen_at(struct shunt_porter *porter, const struct sockaddr_un *address,
 			      socklen_t length, int type, int backlog)
 {
-	int fd = endpoint_make(engine, type);
+	int fd = endpoint_make(porter, type);
 
 	if (fd < 0)
 		return fd;
-	shunt_porter_guard(engine, fd);
-	if (engine->sys->bind(fd, (const struct sockaddr *)address, length) ||
-	    engine->sys->listen(fd, backlog))
-		return endpoint_fail(engine, fd);
+	shunt_porter_guard(porter, fd);
+	if (porter->loop->fds->sys->bind(fd, (const struct sockaddr *)address, length) ||
+	    porter->loop->fds->sys->listen(fd, backlog))
+		return endpoint_fail(porter, fd);
 	return fd;
 }
 
-static int connect_to(struct shunt_engine *engine, const struct sockaddr_un *address,
+static int connect_to(struct shunt_porter *porter, const struct sockaddr_un *address,
 		      socklen_t length, int type)
 {
-	int fd = endpoint_make(engine, type);
+	int fd = endpoint_make(porter, type);
 
 	if (fd < 0)
 		return fd;
-	shunt_porter_guard(engine, fd);
-	if (engine->sys->connect(fd, (const struct sockaddr *)address, length))
-		return endpoint_fail(engine, fd);
+	shunt_porter_guard(porter, fd);
+	if (porter->loop->fds->sys->connect(fd, (const struct sockaddr *)address, length))
+		return endpoint_fail(porter, fd);
 	return fd;
 }
 
-int shunt_endpoint_listen(struct shunt_engine *engine, const char *name, int type, int backlog)
+int shunt_endpoint_listen(struct shunt_porter *porter, const char *name, int type, int backlog)
 {
 	struct sockaddr_un address;
 	socklen_t length = shunt_endpoint_address(name, &address);
 
-	return endpoint_listen_at(engine, &address, length, type, backlog);
+	return endpoint_listen_at(porter, &address, length, type, backlog);
 }
 
-int shunt_endpoint_connect(struct shunt_engine *engine, const char *name, int type)
+int shunt_endpoint_connect(struct shunt_porter *porter, const char *name, int type)
 {
 	struct sockaddr_un address;
 	socklen_t length = shunt_endpoint_address(name, &address);
 
-	return connect_to(engine, &address, length, type);
+	return connect_to(porter, &address, length, type);
 }
 
-int shunt_endpoint_listen_at(struct shunt_engine *engine, const char *path, int type, int backlog)
+int shunt_endpoint_listen_at(struct shunt_porter *porter, const char *path, int type, int backlog)
 {
 	struct sockaddr_un address;
 	socklen_t length = address_of_path(path, &address);
 
-	return endpoint_listen_at(engine, &address, length, type, backlog);
+	return endpoint_listen_at(porter, &address, length, type, backlog);
 }
 
-int shunt_endpoint_connect_at(struct shunt_engine *engine, const char *path, int type)
+int shunt_endpoint_connect_at(struct shunt_porter *porter, const char *path, int type)
 {
 	struct sockaddr_un address;
 	socklen_t length = address_of_path(path, &address);
 
-	return connect_to(engine, &address, length, type);
+	return connect_to(porter, &address, length, type);
 }

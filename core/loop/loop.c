@@ -3,7 +3,7 @@
 #include "core/fd/own_fds.h"
 #include <errno.h>
 #include <sys/eventfd.h>
-#include "core/engine.h"
+#include "core/base/narrow.h"
 #include "core/trace/slow_step.h"
 
 static int source_control(struct shunt_loop *loop, int op, int fd, struct shunt_source *source,
@@ -11,7 +11,7 @@ static int source_control(struct shunt_loop *loop, int op, int fd, struct shunt_
 {
 	struct epoll_event event = { .events = events, .data.ptr = source };
 
-	return loop->engine->sys->epoll_ctl(loop->epfd, op, fd, &event) ? -errno : 0;
+	return loop->fds->sys->epoll_ctl(loop->epfd, op, fd, &event) ? -errno : 0;
 }
 
 int shunt_loop_change(struct shunt_loop *loop, int fd, struct shunt_source *source, uint32_t events)
@@ -39,7 +39,7 @@ void shunt_loop_wake(struct shunt_loop *loop)
 
 	if (!atomic_load(&loop->open) || atomic_exchange(&loop->woken, true))
 		return;
-	if (loop->engine->sys->write(loop->wake_fd, &one, sizeof(one)) < 0)
+	if (loop->fds->sys->write(loop->wake_fd, &one, sizeof(one)) < 0)
 		atomic_store(&loop->woken, false);
 	errno = saved;
 }
@@ -50,16 +50,19 @@ static void woken(struct shunt_source *source, uint32_t events)
 	uint64_t count;
 
 	(void)events;
-	loop->engine->sys->read(loop->wake_fd, &count, sizeof(count));
+	loop->fds->sys->read(loop->wake_fd, &count, sizeof(count));
 	atomic_store(&loop->woken, false);
 }
 
-int shunt_loop_open(struct shunt_loop *loop, struct shunt_engine *engine)
+int shunt_loop_open(struct shunt_loop *loop)
 {
-	*loop = (struct shunt_loop) { .engine = engine, .wake_source.ready = woken };
+	loop->requests = (struct shunt_requests){ 0 };
+	loop->wake_source.ready = woken;
+	atomic_store(&loop->woken, false);
+	loop->first = NULL;
 	loop->last = &loop->first;
-	loop->epfd = shunt_own_fds_make(&engine->fds, engine->sys->epoll_create1(EPOLL_CLOEXEC));
-	loop->wake_fd = shunt_own_fds_make(&engine->fds, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+	loop->epfd = shunt_own_fds_make(loop->fds, loop->fds->sys->epoll_create1(EPOLL_CLOEXEC));
+	loop->wake_fd = shunt_own_fds_make(loop->fds, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (loop->epfd < 0 || loop->wake_fd < 0 ||
 	    shunt_loop_add(loop, loop->wake_fd, &loop->wake_source, EPOLLIN)) {
 		shunt_loop_close(loop);
@@ -72,8 +75,8 @@ int shunt_loop_open(struct shunt_loop *loop, struct shunt_engine *engine)
 void shunt_loop_close(struct shunt_loop *loop)
 {
 	atomic_store(&loop->open, false);
-	shunt_own_fds_close(&loop->engine->fds, loop->epfd);
-	shunt_own_fds_close(&loop->engine->fds, loop->wake_fd);
+	shunt_own_fds_close(loop->fds, loop->epfd);
+	shunt_own_fds_close(loop->fds, loop->wake_fd);
 	loop->epfd = loop->wake_fd = -1;
 }
 
@@ -126,15 +129,15 @@ static uint64_t due(struct shunt_task *task)
 
 int shunt_loop_work(struct shunt_loop *loop, int timeout_ms)
 {
-	uint64_t now = shunt_now(loop->engine), first = SHUNT_NEVER, begun;
+	uint64_t now = loop->fds->sys->now(), first = SHUNT_NEVER, begun;
 
 	for (struct shunt_task *task = loop->first; task; task = task->next) {
 		if (!task->each_round && due(task) > now)
 			continue;
 		atomic_store(&task->when, SHUNT_NEVER);
-		begun = shunt_slow_begin(&loop->engine->steps);
+		begun = shunt_slow_begin(loop->steps);
 		task->run(task);
-		shunt_slow_end(&loop->engine->steps, begun, .step = SHUNT_STEP_SERVICE, .fd = -1,
+		shunt_slow_end(loop->steps, begun, .step = SHUNT_STEP_SERVICE, .fd = -1,
 			       .extra = (uintptr_t)task->name);
 	}
 	for (struct shunt_task *task = loop->first; task; task = task->next)
@@ -142,7 +145,7 @@ int shunt_loop_work(struct shunt_loop *loop, int timeout_ms)
 			first = due(task);
 	if (first == SHUNT_NEVER)
 		return timeout_ms;
-	now = shunt_now(loop->engine);
+	now = loop->fds->sys->now();
 	return shunt_loop_sooner(timeout_ms, first > now ? shunt_narrow_ms(first - now) : 0);
 }
 
@@ -150,7 +153,7 @@ int shunt_loop_work(struct shunt_loop *loop, int timeout_ms)
 
 int shunt_loop_wait(struct shunt_loop *loop, struct epoll_event *events, int most, int timeout_ms)
 {
-	return loop->engine->sys->epoll_pwait(loop->epfd, events, most, timeout_ms, NULL);
+	return loop->fds->sys->epoll_pwait(loop->epfd, events, most, timeout_ms, NULL);
 }
 
 void shunt_loop_hear(struct shunt_loop *loop, struct epoll_event *events, int count)
@@ -160,9 +163,9 @@ void shunt_loop_hear(struct shunt_loop *loop, struct epoll_event *events, int co
 	for (int i = 0; i < count; i++) {
 		struct shunt_source *source = events[i].data.ptr;
 
-		begun = shunt_slow_begin(&loop->engine->steps);
+		begun = shunt_slow_begin(loop->steps);
 		source->ready(source, events[i].events);
-		shunt_slow_end(&loop->engine->steps, begun, .step = SHUNT_STEP_SERVICE, .fd = -1,
+		shunt_slow_end(loop->steps, begun, .step = SHUNT_STEP_SERVICE, .fd = -1,
 			       .extra = (uintptr_t) "source");
 	}
 }

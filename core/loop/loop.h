@@ -19,7 +19,8 @@
 #include <sys/epoll.h>
 #include "core/base/deadline.h"
 
-struct shunt_engine;
+struct shunt_fds;
+struct shunt_steps;
 
 /* A descriptor that epoll reports; a member of the object that owns the descriptor. `events` are epoll's. */
 struct shunt_source {
@@ -42,8 +43,24 @@ struct shunt_task {
 /* The object whose member `part` is: a source or a task. */
 #define shunt_loop_owner(part, type, member) ((type *)((char *)(part) - offsetof(type, member)))
 
+/* What any thread asks of the service thread: request.h. All of it is new with each loop. */
+struct shunt_requests {
+	_Atomic bool watching;		/* a lane waits for credit */
+	_Atomic bool resting;		/* it would not learn that a lane's QP takes nothing */
+	_Atomic uint32_t refusing;	/* streams of which the program wants nothing more: see tx.c */
+	struct shunt_task fork_owner;	/* the peer has shown its nonce: we are to show ours, or a child waits for that */
+	struct shunt_task gather;	/* a stream holds bytes for more that was announced */
+	struct shunt_task reclaim;	/* there may be memory to let go */
+	struct shunt_task mock;		/* a device has WRs that it has not carried out */
+	struct shunt_task trace;	/* peers are to be asked for rings, records to be completed, clocks compared */
+};
+
 struct shunt_loop {
-	struct shunt_engine *engine;
+	struct shunt_fds *fds;
+	struct shunt_steps *steps;
+	bool manual;			/* the simulator steps the service itself */
+	_Atomic bool no_new_privs;	/* a thread of the program has set it, or is about to: so do our threads */
+	struct shunt_requests requests;
 	int epfd;
 	int wake_fd;
 	_Atomic bool open;
@@ -53,7 +70,7 @@ struct shunt_loop {
 };
 
 /* 0 or -errno; then the loop is closed. */
-int shunt_loop_open(struct shunt_loop *loop, struct shunt_engine *engine);
+int shunt_loop_open(struct shunt_loop *loop);
 /* Also in a fork's child, where the descriptors are copies of the parent's. */
 void shunt_loop_close(struct shunt_loop *loop);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/loop/porter.h"
+#include "core/base/log.h"
 #include "core/fd/own_fds.h"
 
 #include <errno.h>
@@ -14,8 +15,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "core/loop/deaf.h"
-#include "core/service.h"
 
 #ifndef SO_PASSRIGHTS
 #define SO_PASSRIGHTS 83
@@ -25,24 +24,23 @@
 
 /* --- at the door --- */
 
-void shunt_porter_guard(struct shunt_engine *engine, int door)
+void shunt_porter_guard(struct shunt_porter *porter, int door)
 {
 	const int off = 0;
 
-	if (engine->sys->setsockopt(door, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off)))
-		atomic_store(&engine->porter.unguarded, true);
+	if (porter->loop->fds->sys->setsockopt(door, SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off)))
+		atomic_store(&porter->unguarded, true);
 }
 
-void shunt_porter_trust(struct shunt_engine *engine, int fd)
+void shunt_porter_trust(struct shunt_porter *porter, int fd)
 {
 	const int on = 1;
 
-	engine->sys->setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
+	porter->loop->fds->sys->setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &on, sizeof(on));
 }
 
-bool shunt_porter_has_room(struct shunt_engine *engine)
+bool shunt_porter_has_room(struct shunt_porter *porter)
 {
-	struct shunt_porter *porter = &engine->porter;
 	bool room;
 
 	shunt_lock_take(&porter->lock);
@@ -51,9 +49,8 @@ bool shunt_porter_has_room(struct shunt_engine *engine)
 	return room;
 }
 
-bool shunt_porter_is_full(struct shunt_engine *engine)
+bool shunt_porter_is_full(struct shunt_porter *porter)
 {
-	struct shunt_porter *porter = &engine->porter;
 	bool full;
 
 	shunt_lock_take(&porter->lock);
@@ -64,43 +61,15 @@ bool shunt_porter_is_full(struct shunt_engine *engine)
 	return full;
 }
 
-/* --- all of them --- */
-
-bool shunt_porter_shuts(struct shunt_service *service)
-{
-	bool shuts = shunt_porter_is_full(service->engine);
-
-	if (shuts)
-		shunt_deaf_set(service, SHUNT_DEAF_CROWDED, true);
-	return shuts;
-}
-
-/* A door that has been made meanwhile shuts them again when somebody comes. */
-static void open_doors(struct shunt_service *service)
-{
-	if (!(service->deaf & SHUNT_DEAF_CROWDED) || shunt_porter_is_full(service->engine))
-		return;
-	atomic_store(&service->engine->porter.shut, false);
-	shunt_deaf_set(service, SHUNT_DEAF_CROWDED, false);
-}
-
-void shunt_porter_run(struct shunt_task *task)
-{
-	struct shunt_service *service = shunt_service_of(task, porter);
-
-	open_doors(service);
-	shunt_deaf_look(service);
-}
-
 /* --- the thread --- */
 
 /* As the service thread (no_new_privs.h). */
-static void follow(struct shunt_engine *engine)
+static void follow(struct shunt_porter *porter)
 {
-	if (!atomic_load(&engine->no_new_privs) || atomic_load(&engine->porter.follows))
+	if (!atomic_load(&porter->loop->no_new_privs) || atomic_load(&porter->follows))
 		return;
-	(void)engine->sys->prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	atomic_store(&engine->porter.follows, true);
+	(void)porter->loop->fds->sys->prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	atomic_store(&porter->follows, true);
 }
 
 /* Something waits for the thread, or it is not to stay. porter.lock held. */
@@ -130,68 +99,65 @@ SHUNT_NO_LOCK_ANALYSIS static bool rest(struct shunt_porter *porter)
 }
 
 /* The next descriptor to close; -1: none, and the thread is over. */
-static int next_to_go(struct shunt_engine *engine)
+static int next_to_go(struct shunt_porter *porter)
 {
-	struct shunt_porter *porter = &engine->porter;
 	int fd = -1;
 
 	shunt_lock_take(&porter->lock);
-	follow(engine);
+	follow(porter);
 	while (!porter->count && rest(porter))
-		follow(engine);
+		follow(porter);
 	if (porter->count)
 		fd = porter->waiting[--porter->count];
 	shunt_lock_leave(&porter->lock);
 	if (fd >= 0 && atomic_load(&porter->shut))
-		shunt_loop_post(&engine->loop, &engine->service->tasks.porter);
+		shunt_loop_post(porter->loop, &porter->emptied);
 	return fd;
 }
 
 /* Another file takes its number first. That is what takes time: no number is in the making. */
-static void stranger_let_go(struct shunt_engine *engine, int fd)
+static void stranger_let_go(struct shunt_porter *porter, int fd)
 {
-	engine->sys->dup3(engine->loop.wake_fd, fd, O_CLOEXEC);
-	shunt_own_fds_close(&engine->fds, fd);
+	porter->loop->fds->sys->dup3(porter->loop->wake_fd, fd, O_CLOEXEC);
+	shunt_own_fds_close(porter->loop->fds, fd);
 }
 
 static void *run(void *arg)
 {
-	struct shunt_engine *engine = arg;
+	struct shunt_porter *porter = arg;
 	int fd;
 
-	atomic_store(&engine->porter.tid, (pid_t)syscall(SYS_gettid));
-	while ((fd = next_to_go(engine)) >= 0)
-		stranger_let_go(engine, fd);
+	atomic_store(&porter->tid, (pid_t)syscall(SYS_gettid));
+	while ((fd = next_to_go(porter)) >= 0)
+		stranger_let_go(porter, fd);
 	return NULL;
 }
 
 /* Without a thread they wait: the next stranger asks for one again. */
-static bool start(struct shunt_engine *engine)
+static bool start(struct shunt_porter *porter)
 {
 	pthread_attr_t attr;
 	sigset_t all, before;
 	pthread_t thread;
 	int failed;
 
-	atomic_store(&engine->porter.follows, false);
+	atomic_store(&porter->follows, false);
 	sigfillset(&all);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	failed = pthread_create(&thread, &attr, run, engine);
+	failed = pthread_create(&thread, &attr, run, porter);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	pthread_attr_destroy(&attr);
 	return !failed;
 }
 
 /* Under porter.lock: who forbids the process new threads waits until this one is there. */
-static void begin(struct shunt_engine *engine)
+static void begin(struct shunt_porter *porter)
 {
-	struct shunt_porter *porter = &engine->porter;
-
 	shunt_assert_held(&porter->lock);
-	porter->at_work = porter->at_work || start(engine);
+	porter->at_work = porter->at_work || start(porter);
 }
 
 /* lock held. */
@@ -213,32 +179,31 @@ static bool has_place(struct shunt_porter *porter)
 }
 
 /* False: it does not wait, for lack of memory. */
-static bool enqueue(struct shunt_engine *engine, int fd)
+static bool enqueue(struct shunt_porter *porter, int fd)
 {
-	struct shunt_porter *porter = &engine->porter;
 	bool room;
 
 	shunt_lock_take(&porter->lock);
 	room = has_place(porter);
 	if (room)
 		porter->waiting[porter->count++] = fd;
-	begin(engine);
+	begin(porter);
 	call(porter);
 	shunt_lock_leave(&porter->lock);
 	return room;
 }
 
-void shunt_porter_dismiss(struct shunt_engine *engine, int fd)
+void shunt_porter_dismiss(struct shunt_porter *porter, int fd)
 {
 	int saved = errno;
 
 	if (fd < 0)
 		return;
-	if (!atomic_load(&engine->porter.unguarded)) {
-		shunt_own_fds_close(&engine->fds, fd);
+	if (!atomic_load(&porter->unguarded)) {
+		shunt_own_fds_close(porter->loop->fds, fd);
 	} else {
-		engine->sys->shutdown(fd, SHUT_RDWR);
-		shunt_porter_close_later(engine, fd);
+		porter->loop->fds->sys->shutdown(fd, SHUT_RDWR);
+		shunt_porter_close_later(porter, fd);
 	}
 	errno = saved;
 }
@@ -247,58 +212,57 @@ void shunt_porter_dismiss(struct shunt_engine *engine, int fd)
  * Nothing can be added any more. A packet has credentials of its sender at least, and the kernel
  * says MSG_CTRUNC without room for them. At the end of the queue nothing is left out.
  */
-static bool has_packets(struct shunt_engine *engine, int fd)
+static bool has_packets(struct shunt_porter *porter, int fd)
 {
 	const int on = 1;
 	char byte, none;
 	struct iovec iov = { &byte, 1 };
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &none };
 
-	if (engine->sys->setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
+	if (porter->loop->fds->sys->setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
 		return true;
-	return engine->sys->recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT) ||
+	return porter->loop->fds->sys->recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT) ||
 	       message.msg_flags & MSG_CTRUNC;
 }
 
-void shunt_porter_let_go(struct shunt_engine *engine, int fd)
+void shunt_porter_let_go(struct shunt_porter *porter, int fd)
 {
 	int saved = errno;
 
 	if (fd < 0)
 		return;
-	engine->sys->shutdown(fd, SHUT_RDWR);
-	if (has_packets(engine, fd))
-		shunt_porter_close_later(engine, fd);
+	porter->loop->fds->sys->shutdown(fd, SHUT_RDWR);
+	if (has_packets(porter, fd))
+		shunt_porter_close_later(porter, fd);
 	else
-		shunt_own_fds_close(&engine->fds, fd);
+		shunt_own_fds_close(porter->loop->fds, fd);
 	errno = saved;
 }
 
-void shunt_porter_close_later(struct shunt_engine *engine, int fd)
+void shunt_porter_close_later(struct shunt_porter *porter, int fd)
 {
 	int saved = errno;
 
-	if (engine->manual)
-		shunt_own_fds_close(&engine->fds, fd);
-	else if (!enqueue(engine, fd))	/* it may take for ever to close, so it stays open */
+	if (porter->loop->manual)
+		shunt_own_fds_close(porter->loop->fds, fd);
+	else if (!enqueue(porter, fd))	/* it may take for ever to close, so it stays open */
 		shunt_log(SHUNT_LOG_WARN, "out of memory: a stranger's descriptor stays open");
 	errno = saved;
 }
 
-void shunt_porter_stay(struct shunt_engine *engine)
+void shunt_porter_stay(struct shunt_porter *porter)
 {
-	if (engine->manual)
+	if (porter->loop->manual)
 		return;
-	shunt_lock_take(&engine->porter.lock);
-	engine->porter.stays = true;
-	begin(engine);
-	shunt_lock_leave(&engine->porter.lock);
+	shunt_lock_take(&porter->lock);
+	porter->stays = true;
+	begin(porter);
+	shunt_lock_leave(&porter->lock);
 }
 
 /* It is, from before it has begun until the kernel does not count it any more. */
-static bool is_there(struct shunt_engine *engine)
+static bool is_there(struct shunt_porter *porter)
 {
-	struct shunt_porter *porter = &engine->porter;
 	pid_t tid;
 	bool at_work;
 
@@ -306,60 +270,59 @@ static bool is_there(struct shunt_engine *engine)
 	at_work = porter->at_work;
 	shunt_lock_leave(&porter->lock);
 	tid = atomic_load(&porter->tid);
-	return at_work || (tid && !syscall(SYS_tgkill, engine->pid, tid, 0));
+	return at_work || (tid && !syscall(SYS_tgkill, getpid(), tid, 0));
 }
 
 /* Until it has ended, or has set no_new_privs, too, if that will do. */
-static bool await(struct shunt_engine *engine, bool ends, uint64_t until)
+static bool await(struct shunt_porter *porter, bool ends, uint64_t until)
 {
-	struct shunt_porter *porter = &engine->porter;
-
 	shunt_lock_take(&porter->lock);
 	porter->stays &= !ends;
 	call(porter);
 	shunt_lock_leave(&porter->lock);
-	while (is_there(engine) && (ends || !atomic_load(&porter->follows))) {
-		if (shunt_now(engine) >= until)
+	while (is_there(porter) && (ends || !atomic_load(&porter->follows))) {
+		if (porter->loop->fds->sys->now() >= until)
 			return false;
 		sched_yield();
 	}
 	return true;
 }
 
-bool shunt_porter_await(struct shunt_engine *engine, uint64_t until)
+bool shunt_porter_await(struct shunt_porter *porter, uint64_t until)
 {
-	return await(engine, true, until);
+	return await(porter, true, until);
 }
 
-bool shunt_porter_follows(struct shunt_engine *engine, uint64_t until)
+bool shunt_porter_follows(struct shunt_porter *porter, uint64_t until)
 {
-	return await(engine, false, until);
+	return await(porter, false, until);
 }
 
 /* --- a door is closed --- */
 
-static int come_in(struct shunt_engine *engine, int door)
+static int come_in(struct shunt_porter *porter, int door)
 {
-	return shunt_own_fds_make(&engine->fds, engine->sys->accept4(door, NULL, NULL,
-							       SOCK_CLOEXEC | SOCK_NONBLOCK));
+	return shunt_own_fds_make(
+		porter->loop->fds,
+		porter->loop->fds->sys->accept4(door, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
 /* Nobody can come any more, and clients that have come are taken out first: the rest is closed in no time. */
-void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crowd *crowd)
+void shunt_porter_close(struct shunt_porter *porter, int door, struct shunt_crowd *crowd)
 {
-	const struct shunt_sys *sys = engine->sys;
+	const struct shunt_sys *sys = porter->loop->fds->sys;
 	int fd;
 
-	if (door >= 0 && atomic_load(&engine->porter.unguarded)) {
+	if (door >= 0 && atomic_load(&porter->unguarded)) {
 		sys->shutdown(door, SHUT_RD);
-		while (crowd->count < SHUNT_PORTER_CROWD && (fd = come_in(engine, door)) >= 0)
+		while (crowd->count < SHUNT_PORTER_CROWD && (fd = come_in(porter, door)) >= 0)
 			crowd->fd[crowd->count++] = fd;
 	}
-	shunt_own_fds_close(&engine->fds, door);
+	shunt_own_fds_close(porter->loop->fds, door);
 }
 
-void shunt_porter_dismiss_all(struct shunt_engine *engine, struct shunt_crowd *crowd)
+void shunt_porter_dismiss_all(struct shunt_porter *porter, struct shunt_crowd *crowd)
 {
 	while (crowd->count)
-		shunt_porter_dismiss(engine, crowd->fd[--crowd->count]);
+		shunt_porter_dismiss(porter, crowd->fd[--crowd->count]);
 }

@@ -17,15 +17,14 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "core/base/lock.h"
-
-struct shunt_engine;
-struct shunt_service;
-struct shunt_task;
+#include "core/loop/loop.h"
 
 #define SHUNT_PORTER_MOST 64	/* strangers wait to be let go of: the doors are shut */
 #define SHUNT_PORTER_CROWD 192	/* more than the backlog of a door */
 
 struct shunt_porter {
+	struct shunt_loop *loop;
+	struct shunt_task emptied;	/* of the service thread: there may be room again, or descriptors (core/peer/deaf.h) */
 	struct shunt_lock lock;		/* of the next six; an innermost one */
 	int *waiting;			/* grows: links that were made before the doors were shut end, too */
 	uint32_t count, room;
@@ -45,40 +44,36 @@ struct shunt_crowd {
 };
 
 /* A door is made. */
-void shunt_porter_guard(struct shunt_engine *engine, int door);
+void shunt_porter_guard(struct shunt_porter *porter, int door);
 /* The peer that has come in there may be linked: it may send descriptors now. */
-void shunt_porter_trust(struct shunt_engine *engine, int fd);
+void shunt_porter_trust(struct shunt_porter *porter, int fd);
 /*
  * A stranger's private descriptor goes, which no loop may still watch; the stranger hears of it at once. No lock held
  * but the service thread's.
  */
-void shunt_porter_dismiss(struct shunt_engine *engine, int fd);
+void shunt_porter_dismiss(struct shunt_porter *porter, int fd);
 /* A stranger's that was allowed to send descriptors: what is in its queue may take long to close. The same. */
-void shunt_porter_let_go(struct shunt_engine *engine, int fd);
+void shunt_porter_let_go(struct shunt_porter *porter, int fd);
 /* A descriptor that a stranger has sent goes, which may take as long as the stranger likes. The same. */
-void shunt_porter_close_later(struct shunt_engine *engine, int fd);
+void shunt_porter_close_later(struct shunt_porter *porter, int fd);
 /* Fewer than that many wait to be closed. Any lock may be held. */
-bool shunt_porter_has_room(struct shunt_engine *engine);
+bool shunt_porter_has_room(struct shunt_porter *porter);
 /* No more strangers can be taken. */
-bool shunt_porter_is_full(struct shunt_engine *engine);
-/* A peer has come to a door. True: there is no room, so all doors are shut. Service thread, as is the next. */
-bool shunt_porter_shuts(struct shunt_service *service);
-/* There may be room again, or descriptors. */
-void shunt_porter_run(struct shunt_task *task);
+bool shunt_porter_is_full(struct shunt_porter *porter);
 
 /* The program is about to forbid itself new threads, and strangers may come: the thread is made now, and stays. */
-void shunt_porter_stay(struct shunt_engine *engine);
+void shunt_porter_stay(struct shunt_porter *porter);
 
 /*
  * The door's name is free when this returns. Any lock may be held; the crowd is added to, and
  * dismissed when none is.
  */
-void shunt_porter_close(struct shunt_engine *engine, int door, struct shunt_crowd *crowd);
-void shunt_porter_dismiss_all(struct shunt_engine *engine, struct shunt_crowd *crowd);
+void shunt_porter_close(struct shunt_porter *porter, int door, struct shunt_crowd *crowd);
+void shunt_porter_dismiss_all(struct shunt_porter *porter, struct shunt_crowd *crowd);
 
-/* Ends the thread and waits for that, at most until `until` (shunt_now(), ns). False: a stranger holds it up. */
-bool shunt_porter_await(struct shunt_engine *engine, uint64_t until);
-/* Waits until the thread has set no_new_privs as engine.no_new_privs says, or has ended. `until` and false: as above. */
-bool shunt_porter_follows(struct shunt_engine *engine, uint64_t until);
+/* Ends the thread and waits for that, at most until `until` (ns). False: a stranger holds it up. */
+bool shunt_porter_await(struct shunt_porter *porter, uint64_t until);
+/* Waits until the thread has set no_new_privs as loop.no_new_privs says, or has ended. `until` and false: as above. */
+bool shunt_porter_follows(struct shunt_porter *porter, uint64_t until);
 
 #endif

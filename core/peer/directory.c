@@ -37,7 +37,7 @@ static void end_guest(struct shunt_directory *directory, struct shunt_directory_
 {
 	if (guest->owner >= 0) {
 		directory_watch(directory, EPOLL_CTL_DEL, guest->owner, 0);
-		shunt_porter_dismiss(directory->engine, guest->owner);
+		shunt_porter_dismiss(&directory->engine->porter, guest->owner);
 	}
 	shunt_own_fds_close(&directory->engine->fds, guest->fd);
 	guest->fd = guest->owner = -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/fork_owner.h"
 #include "core/fork/fork_slots.h"
-#include "core/loop/deaf.h"
+#include "core/peer/deaf.h"
 #include "core/service.h"
 #include "core/stream/proof.h"
 #include "core/stream/retire.h"
@@ -85,7 +85,7 @@ static void ask_for_lost(struct shunt_engine *engine, struct shunt_task *task)
 
 void shunt_fork_owner_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = shunt_service_of(task, fork_owner)->engine;
+	struct shunt_engine *engine = shunt_engine_of(task, loop.requests.fork_owner);
 
 	shunt_proof_run(task);
 	hand_over_proven(engine);
@@ -129,7 +129,7 @@ static void hear_knock(struct shunt_engine *engine, int fd)
 	if (search.found)
 		shunt_fork_owner_asked(engine, search.found, fd);
 	else
-		shunt_porter_dismiss(engine, fd);
+		shunt_porter_dismiss(&engine->porter, fd);
 }
 
 void shunt_fork_owner_serve(struct shunt_source *source, uint32_t events)
@@ -139,9 +139,9 @@ void shunt_fork_owner_serve(struct shunt_source *source, uint32_t events)
 	struct shunt_engine *engine = service->engine;
 
 	(void)events;
-	if (shunt_porter_shuts(service))
+	if (shunt_deaf_shuts(service))
 		return;
-	for (int i = 0; i < KNOCKS && !shunt_porter_is_full(engine); i++) {
+	for (int i = 0; i < KNOCKS && !shunt_porter_is_full(&engine->porter); i++) {
 		int fd = shunt_deaf_accept(engine, service->rights_fd, SOCK_NONBLOCK);
 
 		if (fd < 0)

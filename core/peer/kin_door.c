@@ -62,7 +62,7 @@ static bool is_clean(struct shunt_service *service)
 	result = shunt_screen_packet(engine, service->kin_fd, 0, true);
 	if (result < 0) {
 		shunt_loop_remove(&engine->loop, service->kin_fd);
-		shunt_porter_let_go(engine, service->kin_fd);
+		shunt_porter_let_go(&engine->porter, service->kin_fd);
 		service->kin_fd = -1;
 	}
 	return result > 0;
@@ -148,7 +148,7 @@ static void make(struct shunt_service *service)
 		engine->sys->socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 	if (fd < 0)
 		return;
-	shunt_porter_guard(engine, fd);
+	shunt_porter_guard(&engine->porter, fd);
 	engine->sys->setsockopt(fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on));
 	service->kin_source.ready = serve;
 	if (engine->sys->bind(fd, (const struct sockaddr *)&address, length) ||

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/peer/deaf.h"
 #include "core/peer/links.h"
 #include "core/fd/own_fds.h"
 #include "core/recovery/failover.h"
@@ -38,7 +39,7 @@ static void let_in(struct shunt_service *service, const struct shunt_rendezvous 
 	else if (strange)
 		shunt_channel_strange(&channel);
 	else
-		shunt_porter_trust(engine, fd);
+		shunt_porter_trust(&engine->porter, fd);
 	link = shunt_link_create(engine, &channel, false);
 	if (link)
 		shunt_links_add(service, link);
@@ -55,7 +56,7 @@ static void links_welcome(struct shunt_service *service, const struct shunt_rend
 		if (shunt_limits_link(service, fd, strange || other_netns))
 			let_in(service, rendezvous, fd, strange);
 		else
-			shunt_porter_dismiss(engine, fd);
+			shunt_porter_dismiss(&engine->porter, fd);
 	}
 	if (fd == -EPERM)
 		shunt_log(SHUNT_LOG_INFO, "rendezvous %s: another user's process came, and is not let in",
@@ -68,7 +69,7 @@ void shunt_links_welcome(struct shunt_source *source, uint32_t events)
 		shunt_loop_owner(source, struct shunt_rendezvous, source);
 
 	(void)events;
-	if (shunt_porter_shuts(rendezvous->service))
+	if (shunt_deaf_shuts(rendezvous->service))
 		return;
 	links_welcome(rendezvous->service, rendezvous, rendezvous->fd);
 	if (rendezvous->abstract_fd >= 0)

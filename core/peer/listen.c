@@ -76,7 +76,7 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 			result = own_or_join(engine, r, &crowd);
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
-	shunt_porter_dismiss_all(engine, &crowd);
+	shunt_porter_dismiss_all(&engine->porter, &crowd);
 	if (result)
 		shunt_log(SHUNT_LOG_INFO, result == -EADDRINUSE ? "descriptor %d (error %d): another process has the rendezvous" :
 			  "no rendezvous for descriptor %d (error %d): its connections stay on TCP", fd, -result);
@@ -95,7 +95,7 @@ void shunt_listen_again(struct shunt_engine *engine)
 		if (r->listener && r->fd < 0 && !shunt_leave_is_due(engine))
 			own_or_join(engine, r, &crowd);
 	shunt_lock_leave(&engine->rendezvous_lock);
-	shunt_porter_dismiss_all(engine, &crowd);
+	shunt_porter_dismiss_all(&engine->porter, &crowd);
 	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
 }
 
@@ -112,7 +112,7 @@ void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *
 				   own_or_join(engine, rendezvous, &crowd)))
 		atomic_store(&rendezvous->is_worker, true);
 	shunt_lock_leave(&engine->rendezvous_lock);
-	shunt_porter_dismiss_all(engine, &crowd);
+	shunt_porter_dismiss_all(&engine->porter, &crowd);
 	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
 }
 
@@ -165,7 +165,7 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_lock_leave(&engine->streams_lock);
-	shunt_porter_dismiss_all(engine, &crowd);
+	shunt_porter_dismiss_all(&engine->porter, &crowd);
 	if (!engine->service)
 		return;
 	shunt_loop_post(&engine->loop, &engine->service->tasks.listen);
@@ -209,7 +209,7 @@ void shunt_listen_withdraw_run(struct shunt_task *task)
 		}
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
-	shunt_porter_dismiss_all(engine, &crowd);
+	shunt_porter_dismiss_all(&engine->porter, &crowd);
 }
 
 /* The addresses are the child's too; it joins who owns their names when it accepts there. */

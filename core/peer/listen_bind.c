@@ -35,7 +35,7 @@ static int names_take(struct shunt_engine *engine, const struct shunt_rendezvous
 		return 0;
 	if (in_dir && pair->worker_fd >= 0)
 		shunt_user_dir_withdraw(engine, &r->dir, &workers);
-	shunt_porter_close(engine, pair->worker_fd, crowd);
+	shunt_porter_close(&engine->porter, pair->worker_fd, crowd);
 	*pair = (struct pair) { .fd = -1, .worker_fd = -1 };
 	return result;
 }

@@ -10,6 +10,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include "core/peer/deaf.h"
 #include "core/peer/listener_owner.h"
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
@@ -159,7 +160,7 @@ static void dismiss(struct shunt_service *service, struct shunt_co_listener *co_
 	*p = co_listener->next;
 	atomic_fetch_sub(&service->engine->strangers.co_listeners, co_listener->strange);
 	shunt_loop_remove(&service->engine->loop, co_listener->fd);
-	shunt_porter_dismiss(service->engine, co_listener->fd);
+	shunt_porter_dismiss(&service->engine->porter, co_listener->fd);
 	free(co_listener);
 }
 
@@ -271,7 +272,7 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 	if (shunt_trust_peer(service->engine, fd, &peer) && allows(service, &peer, strange))
 		co_listener = calloc(1, sizeof(*co_listener));
 	if (!co_listener) {
-		shunt_porter_dismiss(service->engine, fd);
+		shunt_porter_dismiss(&service->engine->porter, fd);
 		return;
 	}
 	co_listener->source.ready = co_listener_hear;
@@ -309,7 +310,7 @@ void shunt_listener_owner_welcome(struct shunt_source *source, uint32_t events)
 		shunt_loop_owner(source, struct shunt_rendezvous, worker_source);
 
 	(void)events;
-	if (shunt_porter_shuts(rendezvous->service))
+	if (shunt_deaf_shuts(rendezvous->service))
 		return;
 	co_listener_welcome(rendezvous->service, rendezvous, rendezvous->worker_fd);
 	if (rendezvous->abstract_worker_fd >= 0)

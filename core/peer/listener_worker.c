@@ -42,7 +42,7 @@ static void owner_turn_away(struct shunt_rendezvous *r)
 static void lose_owner(struct shunt_service *service, struct shunt_rendezvous *r)
 {
 	shunt_loop_remove(&service->engine->loop, r->owner_fd);
-	shunt_porter_dismiss(service->engine, r->owner_fd);
+	shunt_porter_dismiss(&service->engine->porter, r->owner_fd);
 	r->owner_fd = -1;
 	if (shunt_now(service->engine) >= r->look_at) {
 		r->failures = 0;
@@ -189,7 +189,7 @@ void shunt_listener_worker_run(struct shunt_task *task)
 			take_abstract(service, r, &crowd);
 	}
 	shunt_lock_leave(&engine->rendezvous_lock);
-	shunt_porter_dismiss_all(engine, &crowd);
+	shunt_porter_dismiss_all(&engine->porter, &crowd);
 }
 
 /* An invitation is for a connection that was accepted there. */

@@ -8,6 +8,7 @@ peer_sources = \
 	core/peer/claim_refuse.c core/peer/claim_refuse.h \
 	core/peer/claim_state.c core/peer/claim_state.h \
 	core/peer/claim_task.c core/peer/claim_task.h \
+	core/peer/deaf.c core/peer/deaf.h \
 	core/peer/silent.c core/peer/silent.h \
 	core/peer/directory.c core/peer/directory.h \
 	core/peer/directory_ask.c core/peer/directory_ask.h \

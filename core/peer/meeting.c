@@ -364,10 +364,10 @@ void shunt_meeting_end(struct shunt_service *service)
 	shunt_lock_take(&engine->rendezvous_lock);
 	drop_names(engine, meeting);
 	shunt_lock_leave(&engine->rendezvous_lock);
-	shunt_porter_close(engine, service->meeting_place.fd, &crowd);
+	shunt_porter_close(&engine->porter, service->meeting_place.fd, &crowd);
 	service->meeting_place.fd = -1;
 	meeting_release(service);
-	shunt_porter_dismiss_all(engine, &crowd);
+	shunt_porter_dismiss_all(&engine->porter, &crowd);
 }
 
 void shunt_meeting_finish(struct shunt_engine *engine)

@@ -115,7 +115,7 @@ static int connect_as(struct shunt_engine *engine, int dir, const char *name, in
 
 	if (fd < 0)
 		return fd;
-	result = shunt_endpoint_connect_at(engine, path, type);
+	result = shunt_endpoint_connect_at(&engine->porter, path, type);
 	shunt_own_fds_close(&engine->fds, fd);
 	return result;
 }
@@ -149,7 +149,7 @@ int shunt_meeting_dir_listen(struct shunt_engine *engine, int dir, const char *n
 	int fd, result;
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", dir, name);
-	fd = shunt_endpoint_listen_at(engine, path, SOCK_SEQPACKET, BACKLOG);
+	fd = shunt_endpoint_listen_at(&engine->porter, path, SOCK_SEQPACKET, BACKLOG);
 	if (fd < 0)
 		return fd;
 	result = open_to_all(engine, dir, name);

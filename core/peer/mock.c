@@ -265,7 +265,7 @@ static bool look_at_lane(struct shunt_lane *lane, uint64_t now)
 
 void shunt_mock_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, mock);
+	struct shunt_service *service = shunt_engine_of(task, loop.requests.mock)->service;
 	struct shunt_engine *engine = service->engine;
 	uint64_t now = shunt_now(engine);
 	bool again = false;

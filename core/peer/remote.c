@@ -59,7 +59,8 @@ static bool machine_has_iwarp(struct shunt_engine *engine)
 static bool is_wanted(struct shunt_engine *engine)
 {
 	return engine->device_choice == SHUNT_DEVICE_VERBS ||
-	       (engine->device_choice == SHUNT_DEVICE_AUTO && !engine->manual && machine_has_device(engine));
+	       (engine->device_choice == SHUNT_DEVICE_AUTO && !engine->loop.manual &&
+		machine_has_device(engine));
 }
 
 static const struct cm_callbacks callbacks = {

@@ -14,7 +14,7 @@
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/link/trust.h"
-#include "core/loop/deaf.h"
+#include "core/peer/deaf.h"
 #include "core/loop/endpoint.h"
 #include "core/peer/meeting_dir.h"
 #include "core/peer/rendezvous.h"
@@ -116,7 +116,7 @@ static int meet(struct shunt_engine *engine, int fd, const struct shunt_name *na
 		return fd;
 	result = peer_judge(engine, fd, strange);
 	if (!result && !*strange && !shunt_rendezvous_is_meeting(name))
-		shunt_porter_trust(engine, fd);
+		shunt_porter_trust(&engine->porter, fd);
 	if (!result)
 		return fd;
 	shunt_own_fds_close(&engine->fds, fd);
@@ -128,7 +128,7 @@ int shunt_rendezvous_knock(struct shunt_engine *engine, const struct shunt_name 
 {
 	int fd = shunt_rendezvous_is_meeting(name) ?
 		 shunt_meeting_dir_connect(engine, engine->config.dir, name->text + 1) :
-		 shunt_endpoint_connect(engine, name->text + 1, SOCK_SEQPACKET);
+		 shunt_endpoint_connect(&engine->porter, name->text + 1, SOCK_SEQPACKET);
 
 	return meet(engine, fd, name, strange);
 }
@@ -223,7 +223,7 @@ void shunt_rendezvous_process_meeting(const struct shunt_identity *process, stru
 
 int shunt_rendezvous_offer(struct shunt_engine *engine, const struct shunt_name *name)
 {
-	return shunt_endpoint_listen(engine, name->text + 1, SOCK_SEQPACKET, 128);
+	return shunt_endpoint_listen(&engine->porter, name->text + 1, SOCK_SEQPACKET, 128);
 }
 
 void shunt_rendezvous_unname(struct shunt_engine *engine, const struct shunt_rendezvous *r)
@@ -241,10 +241,10 @@ void shunt_rendezvous_close(struct shunt_engine *engine, struct shunt_rendezvous
 			    struct shunt_crowd *crowd)
 {
 	shunt_rendezvous_unname(engine, r);
-	shunt_porter_close(engine, r->fd, crowd);
-	shunt_porter_close(engine, r->worker_fd, crowd);
-	shunt_porter_close(engine, r->abstract_fd, crowd);
-	shunt_porter_close(engine, r->abstract_worker_fd, crowd);
+	shunt_porter_close(&engine->porter, r->fd, crowd);
+	shunt_porter_close(&engine->porter, r->worker_fd, crowd);
+	shunt_porter_close(&engine->porter, r->abstract_fd, crowd);
+	shunt_porter_close(&engine->porter, r->abstract_worker_fd, crowd);
 	r->fd = r->worker_fd = r->abstract_fd = r->abstract_worker_fd = -1;
 	r->in_user_dir = false;
 }
@@ -256,6 +256,6 @@ int shunt_rendezvous_accept(struct shunt_engine *engine, int fd, bool *strange)
 
 	if (!result)
 		return come;
-	shunt_porter_dismiss(engine, come);
+	shunt_porter_dismiss(&engine->porter, come);
 	return result;
 }

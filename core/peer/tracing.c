@@ -45,7 +45,7 @@ static void give_rings(struct shunt_link *link, struct shunt_trace_record *rings
 
 static void tracing_ask_for_look(struct shunt_link *link, uint64_t in)
 {
-	shunt_task_at(&link->engine->service->tasks.tracing, shunt_now(link->engine) + in);
+	shunt_task_at(&link->engine->loop.requests.trace, shunt_now(link->engine) + in);
 }
 
 /* --- TRACE --- */
@@ -260,7 +260,7 @@ static void compare_clocks(struct shunt_link *link, uint64_t now)
 			     .asked_at) /* an answer is not lost, but the host may be silent for a while */
 			ask_time(link, now);
 	}
-	shunt_task_at(&link->engine->service->tasks.tracing, link->tracing.ask_at);
+	shunt_task_at(&link->engine->loop.requests.trace, link->tracing.ask_at);
 }
 
 /* A lane that is in use is looked at the next time. */
@@ -282,7 +282,7 @@ static void complete_records(struct shunt_link *link)
 
 void shunt_tracing_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, tracing);
+	struct shunt_service *service = shunt_engine_of(task, loop.requests.trace)->service;
 	struct shunt_engine *engine = service->engine;
 	uint64_t now = shunt_now(engine);
 

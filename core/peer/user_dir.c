@@ -20,7 +20,7 @@
 
 bool shunt_user_dir_exists(const struct shunt_engine *engine)
 {
-	return !engine->manual && !access(ABOVE, F_OK);
+	return !engine->loop.manual && !access(ABOVE, F_OK);
 }
 
 void shunt_user_dir_of(struct shunt_engine *engine, int fd, struct shunt_user_dir *where)

@@ -119,7 +119,7 @@ static void follow_sends(struct shunt_stream *stream, uint8_t word)
 	struct shunt_engine *engine = stream->engine;
 
 	shunt_traced_rule(engine, stream, word);
-	shunt_loop_post(&engine->loop, &engine->service->tasks.tracing);
+	shunt_loop_post(&engine->loop, &engine->loop.requests.trace);
 }
 
 static bool learn_tuple(struct shunt_stream *stream)

@@ -21,6 +21,7 @@
 struct shunt_engine;
 struct shunt_epset;
 struct shunt_lane;
+struct shunt_loop;
 struct shunt_sleeper;
 struct shunt_stream;
 
@@ -69,6 +70,7 @@ struct shunt_polled {
 struct shunt_group {
 	/* Seldom written. */
 	const struct shunt_hooks *hooks;
+	struct shunt_loop *loop;
 	_Atomic bool open;		/* there is a device */
 	_Atomic uint64_t sleep_cost;	/* ns, see sleepcost.h; 0: not measured */
 	struct shunt_device devices[SHUNT_DEVICES];	/* by enum shunt_which; opened as links need them */

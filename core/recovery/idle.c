@@ -70,7 +70,7 @@ void shunt_idle_run(struct shunt_task *task)
 
 void shunt_idle_begin(struct shunt_service *service)
 {
-	if (service->engine->manual)	/* the simulator looks when it likes */
+	if (service->engine->loop.manual)	/* the simulator looks when it likes */
 		return;
 	service->idle_every = SOON;
 	shunt_task_at(&service->tasks.idle, shunt_now(service->engine) + SOON);

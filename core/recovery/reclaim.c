@@ -111,7 +111,7 @@ static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link
 
 void shunt_reclaim_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, reclaim);
+	struct shunt_service *service = shunt_engine_of(task, loop.requests.reclaim)->service;
 	uint64_t now = shunt_now(service->engine);
 	bool again = false;
 

@@ -11,7 +11,7 @@
 /* An end is to be said, but there is no descriptor for it: in a while. */
 static void look_later(struct shunt_engine *engine)
 {
-	shunt_loop_remind(&engine->loop, &engine->service->tasks.fork_owner,
+	shunt_loop_remind(&engine->loop, &engine->loop.requests.fork_owner,
 			  shunt_now(engine) + LATER);
 }
 

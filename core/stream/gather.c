@@ -23,7 +23,7 @@ static int end_gathering(struct shunt_stream *stream, void *arg)
 		atomic_store(&out->gather_since, 0);
 		shunt_lock_leave(&tx->lock);
 	} else {
-		shunt_task_at(&engine->service->tasks.gather,
+		shunt_task_at(&engine->loop.requests.gather,
 			      shunt_now(engine) + SHUNT_GATHER_LOOK);
 	}
 	return 0;
@@ -31,7 +31,7 @@ static int end_gathering(struct shunt_stream *stream, void *arg)
 
 void shunt_gather_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = shunt_service_of(task, gather)->engine;
+	struct shunt_engine *engine = shunt_engine_of(task, loop.requests.gather);
 
 	shunt_lock_take(&engine->streams_lock);
 	shunt_streams_each(engine, end_gathering, NULL);

@@ -9,7 +9,7 @@
 #include "core/fork/fork_door.h"
 #include "core/fork/fork_slots.h"
 #include "core/link/trust.h"
-#include "core/loop/deaf.h"
+#include "core/peer/deaf.h"
 #include "core/loop/endpoint.h"
 #include "core/poll/cancel.h"
 #include "core/service.h"
@@ -235,6 +235,6 @@ void shunt_handover_answer(struct shunt_engine *engine, struct shunt_stream *str
 	shunt_fork_slots_tell(stream,
 			      atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED);
 	atomic_store(&stream->handing.wanted, false);
-	shunt_porter_dismiss(engine, fd);
+	shunt_porter_dismiss(&engine->porter, fd);
 	shunt_streams_unhold(stream);
 }

@@ -200,7 +200,7 @@ static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *str
 		return "a second ring before the first was used";
 	atomic_store(&stream->seat->out.ring.offer, offer);
 	if (shunt_ring_bytes(offer) < stream->seat->out.ring.bytes)
-		shunt_request_memory(engine);	/* a sender that is idle uses it, too: reclaim.c */
+		shunt_request_memory(&engine->loop);	/* a sender that is idle uses it, too: reclaim.c */
 	shunt_credit_go_on(engine, stream);
 	shunt_seat_unstarve(&stream->seat->out);
 	shunt_group_notify(engine, stream, EPOLLOUT);

@@ -121,7 +121,7 @@ static void move(struct shunt_stream *stream, enum shunt_proof to, uint64_t at)
 		return;
 	unwatch(stream);
 	/* It may be our turn, and a child that shares the stream may have waited. */
-	shunt_loop_post(&stream->engine->loop, &stream->engine->service->tasks.fork_owner);
+	shunt_request_owner(&stream->engine->loop);
 }
 
 /* From now on the kernel's readiness for input is not the program's where the nonce comes next. */
@@ -457,7 +457,7 @@ static int find_waiting(struct shunt_stream *stream, void *arg)
 
 void shunt_proof_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = shunt_service_of(task, fork_owner)->engine;
+	struct shunt_engine *engine = shunt_engine_of(task, loop.requests.fork_owner);
 	struct waiting found = { .count = 0 };
 
 	shunt_lock_take(&engine->streams_lock);

@@ -409,7 +409,7 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 		return shunt_handover_ask(engine, fd, stream);
 	if (shunt_stream_is_plain(stream))
 		return 0;
-	if (reason == SHUNT_REASON_URING && !engine->manual)
+	if (reason == SHUNT_REASON_URING && !engine->loop.manual)
 		await_reader(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		readable = shunt_stream_inq(engine, fd, stream);

@@ -91,7 +91,7 @@ void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&in->ring.next_bytes, 0);
 	atomic_store(&in->next_from, SHUNT_NEVER);
 	if (in->ring.bytes > engine->config.ring_min)
-		shunt_request_memory(engine);
+		shunt_request_memory(&engine->loop);
 	shunt_link_give_ring(link, old, old_bytes);
 }
 

@@ -53,5 +53,5 @@ void shunt_settle_all(struct shunt_engine *engine)
 			settle(engine, stream);
 	} while (lane || stream);
 	if (stalled)
-		shunt_request_watch(engine);
+		shunt_request_watch(&engine->loop);
 }

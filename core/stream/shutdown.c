@@ -74,7 +74,7 @@ static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
 
-	shunt_request_refuse(engine, stream, true);
+	shunt_request_refuse(&engine->loop, &stream->refusing, true);
 	if (shunt_intake_on_link(&in->intake) &&
 	    atomic_load(&in->tail) - atomic_load(&rx->head) >= in->ring.bytes / 2) {
 		shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);

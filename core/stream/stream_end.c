@@ -70,7 +70,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_fork_slots_leave(stream);
 	if (stream->tx.backlog.bytes)
 		shunt_backlog_await(engine, stream);
-	shunt_request_refuse(engine, stream, false);
+	shunt_request_refuse(&engine->loop, &stream->refusing, false);
 	shunt_seat_unquicken(&stream->seat->out);
 	shunt_lock_take(&engine->streams_lock);
 	shunt_marks_undo_held(stream);

@@ -222,7 +222,7 @@ void shunt_traced_arrive(struct shunt_engine *engine, struct shunt_lane *lane,
 		     shunt_followed_see(followed, stream->seat->id, tail, now, lane->held_until));
 	shunt_lock_leave(&followed->lock);
 	if (followed->zone.at && now - followed->zone.at > STALE)
-		shunt_request_trace(engine);
+		shunt_request_trace(&engine->loop);
 }
 
 void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t head)

@@ -246,7 +246,7 @@ static void listen_now_and_then(struct shunt_engine *engine, struct shunt_seat_o
 			return;
 	}
 	now = shunt_cycles();
-	if (now - out->hearing.at < DEAF_TICKS || engine->manual)	/* a simulation is the same each time */
+	if (now - out->hearing.at < DEAF_TICKS || engine->loop.manual)	/* a simulation is the same each time */
 		return;
 	out->hearing.at = now;
 	shunt_group_poll(engine);
@@ -312,7 +312,8 @@ static int await_question(struct shunt_engine *engine, int *fd, struct shunt_str
 	uint64_t now = shunt_now(engine);
 	int result = 0;
 
-	if (engine->manual || !shunt_proof_holds(stream) || now < atomic_load(&engine->impatient))
+	if (engine->loop.manual || !shunt_proof_holds(stream) ||
+	    now < atomic_load(&engine->impatient))
 		return -EAGAIN;
 	while (!result && shunt_proof_holds(stream)) {
 		result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT,

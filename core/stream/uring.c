@@ -120,7 +120,7 @@ bool shunt_uring_forbids(struct shunt_engine *engine)
 
 	if (atomic_load(&engine->uring) == SHUNT_URING_RULES)
 		return true;
-	if (engine->config.uring == SHUNT_URING_ALLOW || engine->manual)
+	if (engine->config.uring == SHUNT_URING_ALLOW || engine->loop.manual)
 		return false;
 	now = shunt_now(engine);
 	if (now < service->uring_look)

@@ -341,7 +341,7 @@ static void an_idle_ring_shrinks(void **state)
 		assert_int_equal(blocks(1), 1);
 		assert_true(resident(1) <= 8);
 		assert_int_equal(counted(1, "rings_shrunk"), round);
-		assert_false(shunt_task_waits(&engines[1]->service->tasks.reclaim));
+		assert_false(shunt_task_waits(&engines[1]->loop.requests.reclaim));
 		assert_int_equal(put(0, 0, 1000, 0), 1000);
 		all_arrived();
 		transfer(20 * M);
@@ -491,7 +491,7 @@ static void what_nobody_reads_is_kept(void **state)
 		assert_int_equal(stream_memory(sender(), STREAM_STAGE), 0);
 		pass(20);
 	}
-	assert_false(shunt_task_waits(&engines[0]->service->tasks.reclaim));
+	assert_false(shunt_task_waits(&engines[0]->loop.requests.reclaim));
 	end_pair();
 }
 

@@ -55,7 +55,7 @@ void make_engines(const struct shunt_config *config, bool manual)
 		if (!engines[i])
 			die("engine");
 		engines[i]->pid += PIDS * (made++ % MANY);	/* as if each were a process */
-		engines[i]->manual = manual;
+		engines[i]->loop.manual = manual;
 	}
 }
 

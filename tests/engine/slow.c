@@ -179,7 +179,7 @@ void ordinary_use_is_not_slow(void **state)
 	drain();
 	looks(20, 100);
 	assert_int_equal(counted(0, "slow_lanes"), 0);
-	assert_false(shunt_task_waits(&engines[0]->service->tasks.mock));	/* and nothing is looked at */
+	assert_false(shunt_task_waits(&engines[0]->loop.requests.mock));	/* and nothing is looked at */
 	end_bed();
 }
 

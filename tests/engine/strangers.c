@@ -184,9 +184,9 @@ void a_porter_that_has_not_begun_is_awaited(void **state)
 	(void)state;
 	make_bed(&config, 1);
 	porter = &engines[1]->porter;
-	assert_true(shunt_porter_await(engines[1], 0));
+	assert_true(shunt_porter_await(&engines[1]->porter, 0));
 	porter->at_work = true;
-	assert_false(shunt_porter_await(engines[1], 0));
+	assert_false(shunt_porter_await(&engines[1]->porter, 0));
 	porter->at_work = false;
 	end_bed();
 }

@@ -272,7 +272,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fake_sys.sendmsg = transmit;
 	fake_sys.shutdown = end;
 	fake_sys.setsockopt = set;
-	engine->manual = true;
+	engine->loop.manual = true;
 	fd = shunt_own_fds_make(&engine->fds, fake_open());
 	fuzz_check(fd >= 0);
 	shunt_channel_init(&channel, engine, fuzz_below(in, 2) ? SHUNT_CHANNEL_TCP : SHUNT_CHANNEL_UNIX, fd);

@@ -485,7 +485,7 @@ static void open_directory(void)
 					.epoll_pwait = sys_epoll_pwait,
 					.recvmsg = sys_recvmsg,
 					.sendmsg = sys_sendmsg };
-	fake_engine()->manual = true;
+	fake_engine()->loop.manual = true;
 	ours.fd = 0;
 	shunt_rendezvous_name(here, htons(80), false, &ours.name);
 	fake_engine()->rendezvous = &ours;

@@ -704,7 +704,7 @@ static void set_trace(bool on)
 
 		engine->config.trace = on;
 		shunt_traced_config(engine);
-		shunt_loop_post(&engine->loop, &engine->service->tasks.tracing);
+		shunt_loop_post(&engine->loop, &engine->loop.requests.trace);
 	}
 	if (on && !followed)
 		fuzz_world_grows();

@@ -162,7 +162,7 @@ static void make_engine(enum fuzz_who who, struct in_addr address)
 	engine = shunt_engine_create(&config, who == FUZZ_HOSTILE ? &hostile_sys : &sys);
 	fuzz_check(engine);
 	engine->fds.files->limit = SIM_FDS;
-	engine->manual = true;
+	engine->loop.manual = true;
 	fuzz_world.engine[who] = engine;
 	fuzz_check(shunt_devices_open(engine, SHUNT_SOFT));
 	engine->group.devices[SHUNT_SOFT].kind = &device;
@@ -593,8 +593,10 @@ static void check_honest(void)
 		fuzz_check(on_link(conn));
 	}
 	fuzz_check(atomic_load(&link->state) == SHUNT_LINK_UP && link->seated == 2 && !atomic_load(&link->distrusted));
-	fuzz_check(!link->arena.strays && !atomic_load(&victim->service->resends) && !atomic_load(&victim->service->refusing) &&
-		   !atomic_load(&victim->service->parked_count) && !victim->service->asked && !atomic_load(&victim->breaking));
+	fuzz_check(!link->arena.strays && !atomic_load(&victim->service->resends) &&
+		   !atomic_load(&victim->loop.requests.refusing) &&
+		   !atomic_load(&victim->service->parked_count) && !victim->service->asked &&
+		   !atomic_load(&victim->breaking));
 	fuzz_check(atomic_load(&victim->links_up) == 1 && !atomic_load(&fuzz_world.engine[FUZZ_HONEST]->distrusted));
 }
 

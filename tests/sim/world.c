@@ -152,7 +152,7 @@ static void make_engine(int i)
 	engine->pid += i << 22;	/* as if each were a process: no pid is higher */
 	world->table = engine->fds.files->limit;
 	engine->fds.files->limit = SIM_FDS;
-	engine->manual = true;
+	engine->loop.manual = true;
 	engine->trim_every = sim_one_in(2) ? 0 : sim_size(20000000);
 	engine->send_buffer = 65536;
 	engine->ring_quiet = sim_one_in(2) ? 0 : sim_size(50000000);

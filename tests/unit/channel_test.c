@@ -141,7 +141,7 @@ static void what_is_no_knock(void **state)
 	int fds[SHUNT_CHANNEL_FDS] = { 0, 1 }, count, before;
 
 	(void)state;
-	engine->manual = true;	/* descriptors are closed here, not by the porter */
+	engine->loop.manual = true;	/* descriptors are closed here, not by the porter */
 	/* another message; one that makes no sense; and of another version, which is said */
 	wrong[1].type = SHUNT_MSG_KNOCK;
 	wrong[1].knock.proves = 2;
@@ -158,7 +158,7 @@ static void what_is_no_knock(void **state)
 		assert_int_equal(!strcmp(pair[1].wrong, "it speaks another version"), i == 2);
 		close_pair(pair);
 	}
-	engine->manual = false;
+	engine->loop.manual = false;
 }
 
 /* The socket was another's when it was connected: a child has it now, and is to prove what it claims. */

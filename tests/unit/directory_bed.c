@@ -66,7 +66,7 @@ int begin(void **state)
 		shunt_engine_surround(engine, &far);
 		engine->link_hooks = hooks_that_say();
 	}
-	engine->manual = true;
+	engine->loop.manual = true;
 	within = says_nothing = false;
 	answers = 0;
 	answered_by = NULL;

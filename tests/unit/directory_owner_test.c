@@ -96,7 +96,7 @@ static void the_owner_of_a_name_is_asked(void **state)
 	shunt_directory_close(&directory);
 	shunt_own_fds_close(&engine->fds, owner.fd);
 	shunt_own_fds_close(&engine->fds, owner.worker_fd);
-	shunt_porter_await(engine, UINT64_MAX);
+	shunt_porter_await(&engine->porter, UINT64_MAX);
 	assert_int_equal(descriptors(), before);
 	withdraw(listener);
 }

@@ -35,7 +35,7 @@ static int at(pid_t owner, uint32_t number)
 	char name[SHUNT_ENDPOINT_NAME];
 
 	shunt_fork_door_name(engine, owner, number, name);
-	return shunt_endpoint_connect(engine, name, SOCK_SEQPACKET);
+	return shunt_endpoint_connect(&engine->porter, name, SOCK_SEQPACKET);
 }
 
 static void close_all(const int *fd, int count)
@@ -84,9 +84,9 @@ static void taken_name_is_skipped(void **state)
 	(void)state;
 	for (uint32_t i = 0; i < 2; i++) {
 		shunt_fork_door_name(engine, engine->pid, i, name);
-		fd[i] = shunt_endpoint_listen(engine, name, SOCK_SEQPACKET, 1);
+		fd[i] = shunt_endpoint_listen(&engine->porter, name, SOCK_SEQPACKET, 1);
 		assert_true(fd[i] >= 0);
-		assert_int_equal(shunt_endpoint_listen(engine, name, SOCK_SEQPACKET, 1),
+		assert_int_equal(shunt_endpoint_listen(&engine->porter, name, SOCK_SEQPACKET, 1),
 				 -EADDRINUSE);
 	}
 	fd[2] = shunt_fork_door_open(engine);

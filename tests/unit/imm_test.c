@@ -94,7 +94,7 @@ static void make_end(struct end *end, uint32_t sends, uint32_t receives)
 	end->engine = calloc(1, sizeof(*end->engine));
 	end->device = &end->engine->group.devices[SHUNT_SOFT];
 	end->device->engine = end->engine;
-	end->engine->manual = true;
+	end->engine->loop.manual = true;
 	shunt_lock_rank(&end->engine->group.lock, SHUNT_RANK_GROUP);
 	shunt_engine_surround(end->engine, &sys);
 	end->device->context = soft_open(&attr, &verbs);

@@ -224,7 +224,7 @@ static int set_up_manual(void **state)
 {
 	int failed = set_up(state);
 
-	engine->manual = true;
+	engine->loop.manual = true;
 	return failed || !shunt_service_start(engine);
 }
 

@@ -78,7 +78,7 @@ static void open_device(const char *model, bool thread)
 		engine = shunt_engine_create(&config, &sys);
 	assert_non_null(engine);
 	engine->config = config;
-	engine->manual = !thread;
+	engine->loop.manual = !thread;
 	step_ns = 100 * US;
 	mean = sigma = UNSET;
 	device = shunt_devices_open(engine, SHUNT_SOFT);

@@ -49,7 +49,7 @@ static int screened(const int *fds, int count)
 static void fill(uint32_t count)
 {
 	engine->porter.count = count;
-	engine->manual = false;
+	engine->loop.manual = false;
 	engine->porter.at_work = true;
 }
 
@@ -185,7 +185,7 @@ static pid_t closed_by(void)
 	char byte;
 
 	assert_int_equal(pipe(ends), 0);
-	shunt_porter_close_later(engine, shunt_own_fds_adopt(&engine->fds, ends[1]));
+	shunt_porter_close_later(&engine->porter, shunt_own_fds_adopt(&engine->fds, ends[1]));
 	assert_int_equal(read(ends[0], &byte, 1), 0);
 	close(ends[0]);
 	return atomic_load(&engine->porter.tid);
@@ -200,13 +200,13 @@ static void a_porter_that_stays_is_one_thread(void **state)
 	fill(0);
 	engine->porter.at_work = false;
 	atomic_store(&engine->porter.shut, false);	/* there is no service thread to be told */
-	shunt_porter_stay(engine);
+	shunt_porter_stay(&engine->porter);
 	tid = closed_by();
 	assert_true(tid > 0);
 	for (int i = 0; i < 10; i++)
 		assert_int_equal(closed_by(), tid);
 	assert_true(engine->porter.at_work);
-	assert_true(shunt_porter_await(engine, UINT64_MAX));
+	assert_true(shunt_porter_await(&engine->porter, UINT64_MAX));
 	assert_false(engine->porter.at_work);
 }
 
@@ -218,9 +218,10 @@ static void all_wait(void **state)
 	(void)state;
 	fill(0);
 	for (int i = 0; i < 4 * SHUNT_PORTER_MOST; i++)
-		shunt_porter_close_later(engine, shunt_own_fds_adopt(&engine->fds, dup(file)));
+		shunt_porter_close_later(&engine->porter,
+					 shunt_own_fds_adopt(&engine->fds, dup(file)));
 	assert_int_equal(engine->porter.count, 4 * SHUNT_PORTER_MOST);
-	assert_true(shunt_porter_is_full(engine));
+	assert_true(shunt_porter_is_full(&engine->porter));
 	for (int i = 0; i < 4 * SHUNT_PORTER_MOST; i++)
 		shunt_own_fds_close(&engine->fds, engine->porter.waiting[i]);
 	engine->porter.count = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/loop/deaf.h"
+#include "core/peer/deaf.h"
 #include "core/fd/own_fds.h"
 #include <errno.h>
 #include "core/service.h"
@@ -30,7 +30,7 @@ static void listen_to_all(struct shunt_service *service, uint32_t events)
 	listen_to(service, service->rights_fd, &service->rights_source, events);
 }
 
-void shunt_deaf_set(struct shunt_service *service, enum shunt_deaf why, bool deaf)
+static void deaf_set(struct shunt_service *service, enum shunt_deaf why, bool deaf)
 {
 	uint8_t before = service->deaf;
 
@@ -53,17 +53,43 @@ int shunt_deaf_accept(struct shunt_engine *engine, int fd, int flags)
 	if (!is_shortage(come))
 		return come;
 	service->deaf_until = shunt_now(engine) + SHUNT_DEAF_NS;
-	shunt_task_at(&service->tasks.porter, service->deaf_until);
-	shunt_deaf_set(service, SHUNT_DEAF_SHORT, true);
+	shunt_task_at(&service->engine->porter.emptied, service->deaf_until);
+	deaf_set(service, SHUNT_DEAF_SHORT, true);
 	return come;
 }
 
-void shunt_deaf_look(struct shunt_service *service)
+static void look_for_descriptors(struct shunt_service *service)
 {
 	if (!(service->deaf & SHUNT_DEAF_SHORT))
 		return;
 	if (shunt_now(service->engine) < service->deaf_until)
-		shunt_task_at(&service->tasks.porter, service->deaf_until);
+		shunt_task_at(&service->engine->porter.emptied, service->deaf_until);
 	else
-		shunt_deaf_set(service, SHUNT_DEAF_SHORT, false);
+		deaf_set(service, SHUNT_DEAF_SHORT, false);
+}
+
+bool shunt_deaf_shuts(struct shunt_service *service)
+{
+	bool shuts = shunt_porter_is_full(&service->engine->porter);
+
+	if (shuts)
+		deaf_set(service, SHUNT_DEAF_CROWDED, true);
+	return shuts;
+}
+
+/* A door that has been made meanwhile shuts them again when somebody comes. */
+static void open_doors(struct shunt_service *service)
+{
+	if (!(service->deaf & SHUNT_DEAF_CROWDED) || shunt_porter_is_full(&service->engine->porter))
+		return;
+	atomic_store(&service->engine->porter.shut, false);
+	deaf_set(service, SHUNT_DEAF_CROWDED, false);
+}
+
+void shunt_deaf_run(struct shunt_task *task)
+{
+	struct shunt_service *service = shunt_engine_of(task, porter.emptied)->service;
+
+	open_doors(service);
+	look_for_descriptors(service);
 }
