@@ -38,6 +38,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 void shunt_engine_key(struct shunt_engine *engine, const uint8_t *key, bool lacks);
 struct shunt_files *shunt_engine_files(struct shunt_engine *engine);
 struct shunt_fds *shunt_engine_fds(struct shunt_engine *engine);
+struct shunt_group *shunt_engine_group(struct shunt_engine *engine);
 /* At exit(): sends what is staged and the FINs, writes the statistics. Idempotent. */
 void shunt_engine_finish(struct shunt_engine *engine);
 /*

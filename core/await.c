@@ -43,8 +43,9 @@ static void set_asleep(struct shunt_group *group, bool asleep)
 	shunt_lock_leave(&group->lock);
 }
 
-static bool need_not_rest(struct shunt_engine *engine, void *arg)
+static bool need_not_rest(struct shunt_group *group, void *arg)
 {
+	struct shunt_engine *engine = shunt_engine_of(group, group);
 	struct shunt_service *service = engine->service;
 	struct shunt_rest *rest = arg;
 	uint64_t soon = shunt_now(engine) + REFUSED_MS * MS;
@@ -77,13 +78,13 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	if (timeout_ms >= 0)
 		rest.until = shunt_now(engine) + (uint64_t)timeout_ms * MS;
 	set_asleep(group, true);
-	shunt_group_rest(engine, &rest);
+	shunt_group_rest(&engine->group, &rest);
 	atomic_store(&engine->loop.requests.resting, false);
 	shunt_lock_take(&group->lock);
 	group->polled.service_asleep = false;
-	shunt_gap_woke(engine);
+	shunt_gap_woke(&engine->group);
 	shunt_lock_leave(&group->lock);
-	shunt_group_poll_fully(engine);
+	shunt_group_poll_fully(&engine->group);
 }
 
 int shunt_await_completions(struct shunt_service *service, int timeout_ms)
@@ -117,15 +118,16 @@ static uint64_t look_again(struct shunt_engine *engine, uint64_t until)
 }
 
 /* Nothing is still to be posted or written. A thread that is ended by a signal's handler may itself be serving. */
-static bool is_drained(struct shunt_engine *engine, void *arg)
+static bool is_drained(struct shunt_group *group, void *arg)
 {
+	struct shunt_engine *engine = shunt_engine_of(group, group);
 	struct shunt_service *service = engine->service;
 	uint64_t served_until = *(const uint64_t *)arg;
-	bool served, idle = shunt_roster_idle(engine, &served);
+	bool served, idle = shunt_roster_idle(&engine->group, &served);
 
 	while (served && shunt_now(engine) < served_until) {
 		sched_yield();
-		idle = shunt_roster_idle(engine, &served);
+		idle = shunt_roster_idle(&engine->group, &served);
 	}
 	return idle && !atomic_load(&service->resends) && !shunt_retire_waits(service) &&
 	       !is_breaking(engine);
@@ -136,10 +138,11 @@ void shunt_await_drained(struct shunt_engine *engine, uint64_t until)
 	uint64_t served_until = shunt_now(engine) + SERVED_NS;
 	struct shunt_rest rest = { .over = is_drained, .arg = &served_until, .fd = -1 };
 
-	while (engine->service && !is_drained(engine, &served_until) && shunt_now(engine) < until) {
+	while (engine->service && !is_drained(&engine->group, &served_until) &&
+	       shunt_now(engine) < until) {
 		if (atomic_load(&engine->service->resends))
 			rest.fd = engine->loop.epfd;
 		rest.until = look_again(engine, until);
-		shunt_group_rest(engine, &rest);
+		shunt_group_rest(&engine->group, &rest);
 	}
 }

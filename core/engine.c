@@ -40,11 +40,12 @@
 #include "core/trace/book.h"
 #include "core/wait/epsets.h"
 #include "core/young.h"
+#include "core/peer/links.h"
 
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
 
 const struct shunt_hooks shunt_engine_hooks = {
-	.opened = shunt_fault_device_attach,
+	.device = { .opened = shunt_fault_device_attach, .failed = shunt_links_qp_failed, .joined = shunt_links_qp_joined },
 	.apply = shunt_inbound_apply,
 	.notify = shunt_epset_notify,
 	.ring_in = shunt_companion_ring_in,
@@ -89,8 +90,11 @@ static void rank_locks(struct shunt_engine *engine)
 
 void shunt_engine_surround(struct shunt_engine *engine, const struct shunt_sys *sys)
 {
-	engine->sys = engine->steps.sys = engine->fds.sys = sys;
-	engine->steps.config = &engine->config;
+	engine->sys = engine->steps.sys = engine->fds.sys = engine->group.sys = sys;
+	engine->steps.config = engine->group.config = &engine->config;
+	engine->loop.porter = &engine->porter;
+	engine->group.fault = &engine->fault;
+	engine->fault.group = &engine->group;
 	engine->loop.fds = &engine->fds;
 	engine->loop.steps = &engine->steps;
 	engine->porter.loop = engine->group.loop = &engine->loop;
@@ -99,6 +103,7 @@ void shunt_engine_surround(struct shunt_engine *engine, const struct shunt_sys *
 struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys)
 {
 	struct shunt_engine *engine;
+	const char *name;
 	cpu_set_t cpus;
 
 	if (posix_memalign((void **)&engine, 64, sizeof(*engine)))
@@ -112,7 +117,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	rank_locks(engine);
 	engine->group.hooks = &shunt_engine_hooks;
 	engine->config = *config;
-	engine->device_choice = shunt_config_device(engine->config.device, &engine->device_name);
+	engine->device_choice = shunt_config_device(engine->config.device, &name);
 	shunt_engine_surround(engine, sys);
 	engine->lane_hooks = &shunt_delivered_hooks;
 	engine->end_hooks = &end_hooks;
@@ -129,8 +134,8 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 		engine->random = engine->born;
 	shunt_traced_config(engine);
 	shunt_short_lived_config(engine);
-	shunt_fault_begin(engine);
-	engine->single_core = get_nprocs() < 2;
+	shunt_fault_begin(&engine->fault, engine->config.fault);
+	engine->group.single_core = get_nprocs() < 2;
 	/* Its peer may be on the same core, and have what it writes in the same caches. */
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) > 1)
 		engine->copy_near = shunt_copying_near();
@@ -146,6 +151,11 @@ void shunt_engine_key(struct shunt_engine *engine, const uint8_t *key, bool lack
 struct shunt_fds *shunt_engine_fds(struct shunt_engine *engine)
 {
 	return &engine->fds;
+}
+
+struct shunt_group *shunt_engine_group(struct shunt_engine *engine)
+{
+	return &engine->group;
 }
 
 struct shunt_files *shunt_engine_files(struct shunt_engine *engine)
@@ -209,7 +219,8 @@ static int leave(struct shunt_stream *stream, void *arg)
 /* The modelled device ends with the process, and with it what it has not yet carried out. */
 static void await_device(struct shunt_engine *engine, uint64_t until)
 {
-	while (engine->config.soft_model[0] && !shunt_roster_settled(engine) && shunt_now(engine) < until)
+	while (engine->config.soft_model[0] && !shunt_roster_settled(&engine->group) &&
+	       shunt_now(engine) < until)
 		sched_yield();
 }
 
@@ -228,9 +239,9 @@ void shunt_engine_finish(struct shunt_engine *engine)
 {
 	int state;
 
-	if (engine->finished || engine->pid != getpid())
+	if (engine->group.finished || engine->pid != getpid())
 		return;
-	engine->finished = true;
+	engine->group.finished = true;
 	state = shunt_cancel_off();
 	shunt_meeting_finish(engine);
 	shunt_listen_finish(engine);
@@ -389,7 +400,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	atomic_store(&engine->fds.files->closing, --shunt_thread.closing);
 	engine->pid = getpid();
 	shunt_service_abandon(engine);
-	shunt_devices_abandon(engine);
+	shunt_devices_abandon(&engine->group);
 	shunt_fault_device_empty(&engine->fault);
 	atomic_store(&engine->links_up, 0);
 	atomic_store(&engine->breaking, 0);

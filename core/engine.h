@@ -46,9 +46,7 @@ struct shunt_totals {	/* of streams that are gone; streams_lock */
 
 struct shunt_engine {
 	struct shunt_config config;
-	enum shunt_device_choice device_choice;	/* of the configuration, as is the next */
-	const char *device_name;
-	char device_error[200];	/* reason for no device, "" with a device; group.lock */
+	enum shunt_device_choice device_choice;	/* of the configuration */
 	const uint8_t *key;	/* of SHUNT_KEY (keyfile.h); NULL: links between hosts have none, or lacks_key */
 	bool lacks_key;		/* a key is wanted and missing: no links between hosts */
 	const struct shunt_sys *sys;
@@ -80,9 +78,7 @@ struct shunt_engine {
 	bool ruled;		/* the configuration's rules have been read; service thread, as is the next */
 	struct shunt_verdict *verdict;	/* the rules in force (core/peer/verdict.h); NULL: none */
 	bool short_of_space;	/* which is why the last link could not be made; service thread */
-	bool finished;
 	uint64_t copy_near;		/* of copying.h */
-	bool single_core;		/* of the machine: polling could only keep the peer from running */
 	pid_t pid;
 	struct shunt_identity identity;	/* names our doors; since there is a service thread */
 	pid_t parent;			/* of the process we were forked from, if any */
@@ -131,8 +127,6 @@ struct shunt_engine {
 	_Atomic bool pin_from_chosen;	/* set by the service thread */
 	struct shunt_trace_book *_Atomic book;	/* NULL: nothing has been followed */
 	struct shunt_fault fault;	/* large, and cold while there is no rule */
-	/* ns: all that was there then has been polled; while polled.metered. group.lock */
-	uint64_t emptied_at;
 	struct shunt_steps steps;	/* that took long */
 };
 

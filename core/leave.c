@@ -28,6 +28,7 @@
 #include "core/stream/offer.h"
 #include "core/stream/proof.h"
 #include "core/stream/backlog.h"
+#include "core/stream/sleep.h"
 #include "core/wait/companion.h"
 #include "core/young.h"
 
@@ -206,7 +207,7 @@ static void stream_give_up(struct shunt_stream *stream)
 	shunt_lock_leave(&stream->rx.lock);
 	if (!awaited)
 		return;
-	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP);
+	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP);
 	shunt_streams_unhold(stream);
 }
 
@@ -248,7 +249,7 @@ static void close_devices(struct shunt_engine *engine)
 	shunt_lock_take(&group->lock);
 	shunt_companion_silence(engine);
 	shunt_lock_leave(&group->lock);
-	shunt_devices_close(engine);
+	shunt_devices_close(&engine->group);
 }
 
 /* The service thread has ended: what it has left is put away. No lock held but leave_lock. */
@@ -365,7 +366,7 @@ void shunt_engine_stay(struct shunt_engine *engine)
 {
 	atomic_store(&engine->stays, SHUNT_REASON_SANDBOX);
 	shunt_young_give_up(engine, true);
-	engine->finished = true;	/* no link has anything of ours */
+	engine->group.finished = true;	/* no link has anything of ours */
 }
 
 static bool listens(struct shunt_engine *engine)

@@ -105,7 +105,7 @@ static void enlist(struct shunt_engine *engine, struct shunt_tasks *tasks)
 		TASK(idle, false),
 		TASK(eviction, false),
 		TASK_IN(loop->requests.trace, tracing, false),
-		TASK(fault_device, true),
+		TASK_IN(engine->fault.task, fault_device, true),
 		TASK(live, false),
 	};
 
@@ -219,7 +219,7 @@ static bool start_thread(struct shunt_service *service)
 	int failed;
 
 	atomic_store(&service->follows, false);
-	service->measures = shunt_polling(service->engine)->spins;
+	service->measures = shunt_polling(&service->engine->group)->spins;
 	sem_init(&service->followed, 0, 0);
 	shunt_share_spare_heap(service->engine);
 	sigfillset(&all);
@@ -231,7 +231,7 @@ static bool start_thread(struct shunt_service *service)
 	pthread_attr_destroy(&attr);
 	service->threaded = !failed;
 	if (!failed && service->measures && !service->engine->times_left)
-		service->engine->group.sleep_cost = shunt_sleepcost_measure(service->engine, &service->sleepcost);
+		service->engine->group.sleep_cost = shunt_sleepcost_measure(service->engine->sys, &service->sleepcost);
 	return !failed;
 }
 
@@ -282,7 +282,7 @@ bool shunt_service_start(struct shunt_engine *engine)
 			service = NULL;
 	} else if (!service && !shunt_share_thread(engine)) {
 		go_without(engine, SHUNT_REASON_CONFINED);
-	} else if (!service && !engine->finished) {
+	} else if (!service && !engine->group.finished) {
 		service = make(engine, &reason);
 		engine->service = service;
 		if (service && !engine->loop.manual && !start_thread(service)) {

@@ -61,7 +61,6 @@ struct shunt_tasks {
 	struct shunt_task qos; /* tokens are due, or reports, or portions of a limit */
 	struct shunt_task idle; /* what has moved on links */
 	struct shunt_task eviction; /* links that nothing uses */
-	struct shunt_task fault_device;	/* *faults that are due */
 	struct shunt_task live; /* lanes are to follow variables that have changed */
 };
 

@@ -11,6 +11,7 @@ int pthread_cancel(pthread_t thread)
 
 	__atomic_store_n(&shunt_process.cancels, true, __ATOMIC_SEQ_CST);	/* before, so that its next call looks */
 	result = real(pthread_cancel)(thread);
-	shunt_cancel_called(shunt_process.engine, thread);
+	shunt_cancel_called(shunt_process.engine ? shunt_engine_group(shunt_process.engine) : NULL,
+			    thread);
 	return result;
 }

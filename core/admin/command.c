@@ -60,7 +60,7 @@ static int run_fault(struct shunt_engine *engine, int count, char **words, struc
 {
 	char why[SHUNT_CONFIG_LINE_MAX];
 
-	if (shunt_fault_device_set(engine, count ? words[0] : "", why, sizeof(why))) {
+	if (shunt_fault_device_set(&engine->group, count ? words[0] : "", why, sizeof(why))) {
 		shunt_answer_put(answer, "%s\n", why);
 		return -1;
 	}

@@ -131,7 +131,7 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine,
 
 static void put_polling(struct shunt_json *text, struct shunt_engine *engine)
 {
-	shunt_json_put(text, "\"polling\":{\"mode\":\"%s\",", shunt_polling(engine)->name);
+	shunt_json_put(text, "\"polling\":{\"mode\":\"%s\",", shunt_polling(&engine->group)->name);
 	text->comma = false;
 	shunt_json_number(text, "cqs", engine->config.cqs);
 	shunt_json_number(text, "sleep_cost_ns", atomic_load(&engine->group.sleep_cost));
@@ -211,14 +211,15 @@ static void put_program(struct shunt_json *text)
 
 static const char *device_name(struct shunt_engine *engine)
 {
-	if (engine->device_choice == SHUNT_DEVICE_NONE || engine->device_error[0])
+	if (engine->device_choice == SHUNT_DEVICE_NONE || engine->group.device_error[0])
 		return "none";
 	return engine->device_choice == SHUNT_DEVICE_VERBS ? "verbs" : "soft";
 }
 
 static const char *device_reason(struct shunt_engine *engine)
 {
-	return engine->device_choice == SHUNT_DEVICE_NONE ? "SHUNT_DEVICE=none" : engine->device_error;
+	return engine->device_choice == SHUNT_DEVICE_NONE ? "SHUNT_DEVICE=none" :
+							    engine->group.device_error;
 }
 
 /* The kernel's part goes with its stream, so that only the rest never becomes less. */
@@ -360,7 +361,7 @@ static bool has_left(struct shunt_engine *engine, int fd)
 static void reader_hear(struct shunt_engine *engine)
 {
 	if (!shunt_config_live(&engine->config.poll_warn_us))
-		shunt_group_poll(engine);
+		shunt_group_poll(&engine->group);
 }
 
 void shunt_stats_serve(struct shunt_source *source, uint32_t events)

@@ -11,9 +11,11 @@
 #include "core/device/device.h"
 #include "core/device/device_verbs.h"
 #include "core/device/iwarp.h"
-#include "core/engine.h"
 #include "core/fd/loading.h"
 #include "core/fd/own_fds.h"
+#include "core/base/log.h"
+#include "core/base/config.h"
+#include "core/trace/slow_step.h"
 
 #define MAGIC 0x69777031u /* "iwp1" */
 #define READS 16 /* of a queue pair that may be under way in each direction */
@@ -54,14 +56,14 @@ struct shunt_by_cm {
 /* Around calls of the library: its descriptors are ours, and no fork is under way. */
 static void by_cm_enter(struct shunt_by_cm *by_cm)
 {
-	shunt_loading_begin(&by_cm->device->engine->fds);
-	shunt_own_fds_begin(&by_cm->device->engine->fds);
+	shunt_loading_begin(by_cm->device->loop->fds);
+	shunt_own_fds_begin(by_cm->device->loop->fds);
 }
 
 static void by_cm_leave(struct shunt_by_cm *by_cm)
 {
-	shunt_own_fds_end(&by_cm->device->engine->fds);
-	shunt_loading_end(&by_cm->device->engine->fds);
+	shunt_own_fds_end(by_cm->device->loop->fds);
+	shunt_loading_end(by_cm->device->loop->fds);
 }
 
 /* --- what the connection manager says --- */
@@ -78,18 +80,19 @@ static void on_joined(void *pair_arg, int status)
 	struct shunt_device *device = bond->by_cm->device;
 
 	if (!status) {
-		shunt_device_qp_joined(device, bond->qp);
+		device->hooks->joined(device, bond->qp);
 		return;
 	}
 	by_cm_say_why(bond->by_cm, status);
-	shunt_device_qp_failed(device, bond->qp, "its queue pairs cannot be connected");
+	device->hooks->failed(device, bond->qp, "its queue pairs cannot be connected");
 }
 
 static void on_parted(void *pair_arg)
 {
 	struct bond *bond = pair_arg;
 
-	shunt_device_qp_failed(bond->by_cm->device, bond->qp, "its queue pair has lost the peer's");
+	bond->by_cm->device->hooks->failed(bond->by_cm->device, bond->qp,
+					   "its queue pair has lost the peer's");
 }
 
 static const struct cm_callbacks callbacks = {
@@ -105,7 +108,7 @@ static void by_cm_ready(struct shunt_source *source, uint32_t events)
 
 	(void)events;
 	by_cm_enter(by_cm);
-	cm_step(&by_cm->cm, shunt_now(by_cm->device->engine) / 1000000);
+	cm_step(&by_cm->cm, by_cm->device->loop->fds->sys->now() / 1000000);
 	by_cm_leave(by_cm);
 }
 
@@ -114,7 +117,7 @@ static void by_cm_ready(struct shunt_source *source, uint32_t events)
 int shunt_by_cm_open(struct shunt_device *device, const union ibv_gid *gid,
 		     struct shunt_by_cm **made)
 {
-	struct shunt_engine *engine = device->engine;
+	struct shunt_loop *loop = device->loop;
 	struct shunt_by_cm *by_cm = calloc(1, sizeof(*by_cm));
 	int result;
 
@@ -124,13 +127,13 @@ int shunt_by_cm_open(struct shunt_device *device, const union ibv_gid *gid,
 	by_cm->gid = *gid;
 	by_cm->source.ready = by_cm_ready;
 	by_cm_enter(by_cm);
-	result = cm_open(&by_cm->cm, &callbacks, &engine->fds);
+	result = cm_open(&by_cm->cm, &callbacks, loop->fds);
 	if (result) {
 		shunt_log(SHUNT_LOG_WARN, "queue pairs of %s cannot be connected: %s",
 			  device->context->device->name, by_cm->cm.error);
 	} else {
-		shunt_device_note_helpers(engine->fds.files);
-		result = shunt_loop_add(&engine->loop, cm_fd(&by_cm->cm), &by_cm->source, EPOLLIN);
+		shunt_device_note_helpers(loop->fds->files);
+		result = shunt_loop_add(loop, cm_fd(&by_cm->cm), &by_cm->source, EPOLLIN);
 		if (result)
 			cm_close(&by_cm->cm);
 	}
@@ -161,7 +164,7 @@ static void free_all(struct shunt_by_cm *by_cm)
 void shunt_by_cm_close(struct shunt_by_cm *by_cm)
 {
 	by_cm_enter(by_cm);
-	shunt_loop_remove(&by_cm->device->engine->loop, cm_fd(&by_cm->cm));
+	shunt_loop_remove(by_cm->device->loop, cm_fd(&by_cm->cm));
 	cm_close(&by_cm->cm);
 	by_cm_leave(by_cm);
 	free_all(by_cm);
@@ -253,7 +256,7 @@ static struct door *door_at(struct shunt_by_cm *by_cm, const union cm_address *a
 	door = calloc(1, sizeof(*door));
 	if (!door)
 		return NULL;
-	shunt_config_ports(by_cm->device->engine->config.ports, &first, &last);
+	shunt_config_ports(by_cm->device->loop->steps->config->ports, &first, &last);
 	if (cm_pair_listen(&by_cm->cm, at, first, last, &door->listener, &door->port)) {
 		shunt_log(SHUNT_LOG_WARN, "no links from other hosts by %s: %s",
 			  by_cm->device->context->device->name, by_cm->cm.error);
@@ -269,12 +272,12 @@ static struct door *door_at(struct shunt_by_cm *by_cm, const union cm_address *a
 static int expect(struct shunt_by_cm *by_cm, struct bond *bond, const union cm_address *here,
 		  const union cm_address *there)
 {
-	struct shunt_engine *engine = by_cm->device->engine;
+	const struct shunt_sys *sys = by_cm->device->loop->fds->sys;
 	struct door *door = door_at(by_cm, here);
 
 	if (!door)
 		return -EADDRINUSE;
-	if (engine->sys->getrandom(bond->told.word, CM_WORD, GRND_NONBLOCK) != CM_WORD)
+	if (sys->getrandom(bond->told.word, CM_WORD, GRND_NONBLOCK) != CM_WORD)
 		return -EAGAIN;
 	bond->told.port = door->port;
 	return cm_pair_expect(&by_cm->cm, there, bond->qp->qp_num, bond->told.word, bond,

@@ -20,7 +20,9 @@
 #include "core/base/verbs.h"
 #include "shunt/wire.h"
 
-struct shunt_engine;
+struct shunt_fault;
+struct shunt_group;
+struct shunt_loop;
 struct shunt_device_kind;
 struct shunt_page;
 
@@ -42,12 +44,25 @@ struct shunt_device {
 	uint32_t sq_depth, rq_depth;		/* of a lane's queues, powers of two; no more than the device has */
 	uint32_t cq_room;			/* lanes that one CQ can have, so that it never overflows (PF-09) */
 	struct shunt_source source;		/* of the service thread's epoll, where the kind has something to hear */
-	struct shunt_engine *engine;
+	struct shunt_loop *loop;
+	struct shunt_group *group;		/* in which its CQs are polled */
+	struct shunt_fault *fault;		/* may stand before it */
+	const struct shunt_device_hooks *hooks;
 	/* Of context->ops, where the filter of faults stands in for them (fault.h). */
 	int (*post_send)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 	int (*poll_cq)(struct ibv_cq *cq, int room, struct ibv_wc *wc);
 	struct shunt_imm_calls imm; /* where the device has no WRITE_WITH_IMM */
 	void *own;				/* the kind's */
+};
+
+/* Calls of a device into rooms above it. */
+struct shunt_device_hooks {
+	/* It has been opened: faults may stand before it. group.lock held. */
+	void (*opened)(struct shunt_device *device);
+	/* The queue pair (NULL: each of the device) is of no use any more. Service thread, as is the next. */
+	void (*failed)(struct shunt_device *device, const struct ibv_qp *qp, const char *why);
+	/* What SHUNT_JOINS_LATER has announced. */
+	void (*joined)(struct shunt_device *device, const struct ibv_qp *qp);
 };
 
 struct shunt_device_kind {
@@ -60,8 +75,8 @@ struct shunt_device_kind {
 	bool copies;		/* it copies what a WR carries itself, and knows SHUNT_SEND_PLAIN and SHUNT_SEND_PAST */
 	bool gives_pages;	/* pages of a memory region may be given back while it is registered */
 
-	/* Fills context, verbs and port; the device of a way, or whichever there is (NULL). 0, or -errno and words in `error`. */
-	int (*open)(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way, char *error,
+	/* Fills context, verbs and port; the device of that name, of a way, or whichever there is (NULL). 0, or -errno and words in `error`. */
+	int (*open)(struct shunt_device *device, const char *name, const struct shunt_way *way, char *error,
 		    size_t bytes);
 	/* It is the device of this way. NULL: the kind has no ways. */
 	bool (*leads)(const struct shunt_device *device, const struct shunt_way *way);
@@ -89,7 +104,7 @@ struct shunt_device_kind {
 	int (*partition)(const struct shunt_device *device, const struct shunt_path *path);
 	/*
 	 * Connects a QP in INIT with what the peer has told, by this path. 0: it is in RTS. SHUNT_JOINS_LATER: the
-	 * end that has told first is in RTS when link_hooks->joined says so. The other end is in RTS before the
+	 * end that has told first is in RTS when hooks->joined says so. The other end is in RTS before the
 	 * peer's first message comes. Or -errno.
 	 */
 	int (*join)(struct shunt_device *device, struct ibv_qp *qp, const struct shunt_path *path,

@@ -6,51 +6,56 @@
 #include "core/device/device.h"
 #include "core/device/page.h"
 #include "core/device/soft/soft.h"
-#include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/loop/porter.h"
+#include "core/base/config.h"
+#include "core/base/narrow.h"
+#include "core/trace/slow_step.h"
+#include "core/loop/loop.h"
 
 #define CQ_ENTRIES 65536
 
 static int keep_descriptor(void *arg, int fd)
 {
-	struct shunt_engine *engine = arg;
+	struct shunt_loop *loop = arg;
 
-	return shunt_own_fds_adopt(&engine->fds, fd);
+	return shunt_own_fds_adopt(loop->fds, fd);
 }
 
 static void drop_descriptor(void *arg, int fd)
 {
-	struct shunt_engine *engine = arg;
+	struct shunt_loop *loop = arg;
 
-	shunt_own_fds_close(&engine->fds, fd);
+	shunt_own_fds_close(loop->fds, fd);
 }
 
 static void let_go_of_descriptor(void *arg, int fd)
 {
-	struct shunt_engine *engine = arg;
+	struct shunt_loop *loop = arg;
 
-	shunt_porter_let_go(&engine->porter, fd);
+	shunt_porter_let_go(loop->porter, fd);
 }
 
 /* Only a device with a thread has something to tell: senders wait for it in shunt_lane_settled(). */
 static void settled(void *arg)
 {
-	shunt_loop_wake(&((struct shunt_engine *)arg)->loop);
+	shunt_loop_wake(arg);
 }
 
-static int soft_kind_open(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way, char *error,
-			  size_t bytes)
+static int soft_kind_open(struct shunt_device *device, const char *name,
+			  const struct shunt_way *way, char *error, size_t bytes)
 {
-	struct soft_attr attr = { .arena_bytes = engine->config.arena_bytes, .max_qp = SHUNT_LANES_MAX,
-				  .max_inline = shunt_narrow_u32(engine->config.inline_bytes),
-				  .max_cqe = CQ_ENTRIES, .zero_based = true, .now = engine->sys->now,
+	struct shunt_loop *loop = device->loop;
+	const struct shunt_config *config = loop->steps->config;
+	struct soft_attr attr = { .arena_bytes = config->arena_bytes, .max_qp = SHUNT_LANES_MAX,
+				  .max_inline = shunt_narrow_u32(config->inline_bytes),
+				  .max_cqe = CQ_ENTRIES, .zero_based = true, .now = loop->fds->sys->now,
 				  .keep = keep_descriptor, .drop = drop_descriptor,
-				  .let_go = let_go_of_descriptor, .sys = engine->sys, .keep_arg = engine, .settled = settled, .settled_arg = engine };
+				  .let_go = let_go_of_descriptor, .sys = loop->fds->sys, .keep_arg = loop, .settled = settled, .settled_arg = loop };
 
-	(void)way;
-	soft_model_parse(engine->config.soft_model, &attr.model);	/* checked when it was loaded */
-	attr.engine_thread = attr.model.on && !engine->loop.manual;
+	(void)name, (void)way;
+	soft_model_parse(config->soft_model, &attr.model);	/* checked when it was loaded */
+	attr.engine_thread = attr.model.on && !loop->manual;
 	device->context = soft_open(&attr, &device->verbs);
 	device->port = 1;
 	if (device->context)
@@ -80,8 +85,8 @@ static void soft_kind_abandon(struct shunt_device *device)
 	int event_fd = soft_channel_event_fd(device->channel);
 
 	if (event_fd != device->channel->fd)
-		shunt_own_fds_close(&device->engine->fds, event_fd);
-	shunt_own_fds_close(&device->engine->fds, device->channel->fd);
+		shunt_own_fds_close(device->loop->fds, event_fd);
+	shunt_own_fds_close(device->loop->fds, device->channel->fd);
 }
 
 static int soft_kind_set_apart(struct shunt_device *device, struct ibv_pd *pd)

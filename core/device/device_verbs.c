@@ -16,10 +16,10 @@
 #include "core/device/page_verbs.h"
 #include "core/device/psn.h"
 #include "core/device/verbs/verbs.h"
-#include "core/engine.h"
 #include "core/fd/own_fds.h"
-#include "core/peer/links.h"
-#include "core/service.h"
+#include "core/base/log.h"
+#include "core/base/config.h"
+#include "core/trace/slow_step.h"
 
 #define MAGIC 0x76657231u	/* "ver1" */
 #define RETRIES 6		/* 7 is for ever on some devices (docs/DEVICES.md) */
@@ -85,54 +85,29 @@ void shunt_device_note_helpers(struct shunt_files *files)
 }
 
 /* Where that fails the descriptor stays as it is: the library will close it by its number. */
-static int adopt(struct shunt_engine *engine, int *fd)
+static int adopt(struct shunt_fds *fds, int *fd)
 {
-	int high = shunt_own_fds_copy(&engine->fds, *fd);
+	int high = shunt_own_fds_copy(fds, *fd);
 
 	if (high < 0)
 		return high;
-	engine->sys->close(*fd);
+	fds->sys->close(*fd);
 	*fd = high;
 	return 0;
 }
 
-static int unblock(struct shunt_engine *engine, int fd)
+static int unblock(struct shunt_fds *fds, int fd)
 {
-	return engine->sys->fcntl(fd, F_SETFL, engine->sys->fcntl(fd, F_GETFL, 0) | O_NONBLOCK) ? -errno : 0;
+	return fds->sys->fcntl(fd, F_SETFL, fds->sys->fcntl(fd, F_GETFL, 0) | O_NONBLOCK) ? -errno :
+											    0;
 }
 
 /* libibverbs closes the descriptors. */
-static void close_device(struct shunt_engine *engine, struct verbs_device *verbs)
+static void close_device(struct shunt_fds *fds, struct verbs_device *verbs)
 {
-	shunt_own_fds_forget(&engine->fds, verbs->context->cmd_fd);
-	shunt_own_fds_forget(&engine->fds, verbs->context->async_fd);
+	shunt_own_fds_forget(fds, verbs->context->cmd_fd);
+	shunt_own_fds_forget(fds, verbs->context->async_fd);
 	verbs_close(verbs);
-}
-
-void shunt_device_qp_failed(struct shunt_device *device, const struct ibv_qp *qp, const char *why)
-{
-	struct shunt_group *group = &device->engine->group;
-
-	shunt_lock_take(&group->lock);
-	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
-		if (lane->link->device == device && (!qp || lane->qp == qp))
-			device->engine->link_hooks->failed(lane->link, why);
-	shunt_lock_leave(&group->lock);
-}
-
-/* The link stays until the service thread buries it, which this is. */
-void shunt_device_qp_joined(struct shunt_device *device, const struct ibv_qp *qp)
-{
-	struct shunt_group *group = &device->engine->group;
-	struct shunt_link *link = NULL;
-
-	shunt_lock_take(&group->lock);
-	for (struct shunt_lane *lane = group->lanes; lane && !link; lane = lane->next_in_group)
-		if (lane->qp == qp)
-			link = lane->link;
-	shunt_lock_leave(&group->lock);
-	if (link)
-		device->engine->link_hooks->joined(link);
 }
 
 /* Something may have happened to the device or one of its QPs. */
@@ -147,16 +122,16 @@ static void async_ready(struct shunt_source *source, uint32_t events)
 		case IBV_EVENT_QP_FATAL:
 		case IBV_EVENT_QP_REQ_ERR:
 		case IBV_EVENT_QP_ACCESS_ERR:
-			shunt_device_qp_failed(device, event.element.qp, "its queue pair failed");
+			device->hooks->failed(device, event.element.qp, "its queue pair failed");
 			break;
 		case IBV_EVENT_CQ_ERR:
-			shunt_device_qp_failed(device, NULL, "a completion queue overflowed");
+			device->hooks->failed(device, NULL, "a completion queue overflowed");
 			break;
 		case IBV_EVENT_PORT_ERR:
-			shunt_device_qp_failed(device, NULL, "the device's port is down");
+			device->hooks->failed(device, NULL, "the device's port is down");
 			break;
 		case IBV_EVENT_DEVICE_FATAL:
-			shunt_device_qp_failed(device, NULL, "the device failed");
+			device->hooks->failed(device, NULL, "the device failed");
 			break;
 		default:
 			break;
@@ -173,26 +148,28 @@ static int open_iwarp(struct shunt_device *device, struct own *own)
 	return result ? result : shunt_by_cm_open(device, &own->device.port.gid, &own->by_cm);
 }
 
-static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way,
-			   char *error, size_t bytes)
+static int verbs_kind_open(struct shunt_device *device, const char *name,
+			   const struct shunt_way *way, char *error, size_t bytes)
 {
 	struct own *own = calloc(1, sizeof(*own));
 	struct verbs_device *verbs = own ? &own->device : NULL;
-	int result = own ? verbs_open(verbs, engine->device_name, way) : -ENOMEM;
+	struct shunt_fds *fds = device->loop->fds;
+	int result = own ? verbs_open(verbs, name, way) : -ENOMEM;
 
 	if (result) {
 		snprintf(error, bytes, "%s", own ? verbs->error : "out of memory");
 		goto free_own;
 	}
-	shunt_device_note_helpers(engine->fds.files);
-	result = adopt(engine, &verbs->context->cmd_fd);
+	shunt_device_note_helpers(fds->files);
+	result = adopt(fds, &verbs->context->cmd_fd);
 	if (!result)
-		result = adopt(engine, &verbs->context->async_fd);
+		result = adopt(fds, &verbs->context->async_fd);
 	if (!result)
-		result = unblock(engine, verbs->context->async_fd);
+		result = unblock(fds, verbs->context->async_fd);
 	device->source.ready = async_ready;
 	if (!result)	/* a QP's death, or the port's, would go unheard */
-		result = shunt_loop_add(&engine->loop, verbs->context->async_fd, &device->source, EPOLLIN);
+		result = shunt_loop_add(device->loop, verbs->context->async_fd, &device->source,
+					EPOLLIN);
 	if (result) {
 		snprintf(error, bytes, "%s cannot be opened: out of descriptors or memory", verbs->context->device->name);
 		goto close_device;
@@ -207,7 +184,7 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 			verbs->context->device->name);
 		goto forget_device;
 	}
-	shunt_psn_key(engine, own->psn_key);
+	shunt_psn_key(fds->sys, own->psn_key);
 	if (way)
 		own->way = *way;
 	device->own = own;
@@ -217,9 +194,9 @@ static int verbs_kind_open(struct shunt_device *device, struct shunt_engine *eng
 	return 0;
 
 forget_device:
-	shunt_loop_remove(&engine->loop, verbs->context->async_fd);
+	shunt_loop_remove(device->loop, verbs->context->async_fd);
 close_device:
-	close_device(engine, verbs);
+	close_device(fds, verbs);
 free_own:
 	free(own);
 	return result;
@@ -241,27 +218,27 @@ static void verbs_kind_close(struct shunt_device *device)
 
 	if (own->by_cm)
 		shunt_by_cm_close(own->by_cm);
-	close_device(device->engine, &own->device);
+	close_device(device->loop->fds, &own->device);
 	free(own);
 }
 
 static int verbs_kind_make_channel(struct shunt_device *device)
 {
-	struct shunt_engine *engine = device->engine;
+	struct shunt_fds *fds = device->loop->fds;
 
 	device->channel = device->verbs->create_comp_channel(device->context);
 	if (!device->channel)
 		return -ENOMEM;
-	if (!adopt(engine, &device->channel->fd) && !unblock(engine, device->channel->fd))
+	if (!adopt(fds, &device->channel->fd) && !unblock(fds, device->channel->fd))
 		return 0;
-	shunt_own_fds_forget(&engine->fds, device->channel->fd);
+	shunt_own_fds_forget(fds, device->channel->fd);
 	device->verbs->destroy_comp_channel(device->channel);
 	return -EMFILE;
 }
 
 static void verbs_kind_free_channel(struct shunt_device *device)
 {
-	shunt_own_fds_forget(&device->engine->fds, device->channel->fd);
+	shunt_own_fds_forget(device->loop->fds, device->channel->fd);
 	device->verbs->destroy_comp_channel(device->channel);
 }
 
@@ -272,9 +249,9 @@ static void verbs_kind_abandon(struct shunt_device *device)
 
 	if (own->by_cm)
 		shunt_by_cm_forget(own->by_cm);
-	shunt_own_fds_close(&device->engine->fds, device->channel->fd);
-	shunt_own_fds_close(&device->engine->fds, device->context->cmd_fd);
-	shunt_own_fds_close(&device->engine->fds, device->context->async_fd);
+	shunt_own_fds_close(device->loop->fds, device->channel->fd);
+	shunt_own_fds_close(device->loop->fds, device->context->cmd_fd);
+	shunt_own_fds_close(device->loop->fds, device->context->async_fd);
 }
 
 /* --- what happens to it --- */
@@ -382,7 +359,7 @@ static int verbs_kind_join(struct shunt_device *device, struct ibv_qp *qp,
 	};
 	if (device->verbs->modify_qp(qp, &attr, SHUNT_TO_RTR))
 		return -EIO;
-	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS, .timeout = ack_timeout(device->engine->config.dead_ms),
+	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS, .timeout = ack_timeout(device->loop->steps->config->dead_ms),
 				      .retry_cnt = RETRIES, .rnr_retry = 7, .sq_psn = psn_of(own, qp),
 				      .max_rd_atomic = 1 };
 	return device->verbs->modify_qp(qp, &attr, SHUNT_TO_RTS) ? -EIO : 0;

@@ -3,7 +3,7 @@
 #include "core/base/fault_rules.h"
 #include <errno.h>
 #include <string.h>
-#include "core/engine.h"
+#include "core/base/log.h"
 
 _Atomic(struct shunt_fault_plan *) shunt_fault_memory;
 static struct shunt_fault_plan memory_plan;	/* of the process, as its memory is */
@@ -32,14 +32,14 @@ static bool takes(const struct shunt_fault_plan *plan, struct shunt_fault_rule *
 
 /* The rule that strikes; NULL: none. */
 static struct shunt_fault_rule *rule_find(struct shunt_fault_plan *plan, uint32_t action,
-					  uint32_t what, const struct shunt_lane *lane)
+					  uint32_t what, const struct shunt_fault_at *at)
 {
 	for (uint32_t i = 0; i < plan->count; i++) {
 		struct shunt_fault_rule *rule = &plan->rules[i];
 
 		if (rule->action != action || (rule->what != SHUNT_FAULT_ANY && rule->what != what) ||
-		    (lane && rule->lane != SHUNT_FAULT_ANY && rule->lane != lane->serial) ||
-		    (lane && rule->bytes > atomic_load_explicit(&lane->window.posted, memory_order_relaxed)))
+		    (at && rule->lane != SHUNT_FAULT_ANY && rule->lane != at->lane) ||
+		    (at && rule->bytes > at->posted))
 			continue;
 		if (takes(plan, rule))
 			return rule;
@@ -49,14 +49,14 @@ static struct shunt_fault_rule *rule_find(struct shunt_fault_plan *plan, uint32_
 
 /* Each is logged: with the seed it can be had again. */
 static void fault_note(uint32_t action, const struct shunt_fault_rule *rule,
-		       const struct shunt_lane *lane)
+		       const struct shunt_fault_at *at)
 {
 	int saved = errno;
 
-	if (lane)
-		shunt_log(SHUNT_LOG_INFO, "fault: %s at opportunity %llu, lane %u after %llu bytes", shunt_fault_name(action),
-			  (unsigned long long)atomic_load(&rule->seen), lane->serial,
-			  (unsigned long long)atomic_load(&lane->window.posted));
+	if (at)
+		shunt_log(SHUNT_LOG_INFO, "fault: %s at opportunity %llu, lane %u after %llu bytes",
+			  shunt_fault_name(action), (unsigned long long)atomic_load(&rule->seen),
+			  at->lane, (unsigned long long)at->posted);
 	else
 		shunt_log(SHUNT_LOG_INFO, "fault: %s at opportunity %llu", shunt_fault_name(action),
 			  (unsigned long long)atomic_load(&rule->seen));
@@ -64,16 +64,16 @@ static void fault_note(uint32_t action, const struct shunt_fault_rule *rule,
 }
 
 bool shunt_fault_strikes(struct shunt_fault *fault, enum shunt_fault_action action, uint32_t what,
-			 const struct shunt_lane *lane, uint64_t *ns)
+			 const struct shunt_fault_at *at, uint64_t *ns)
 {
 	struct shunt_fault_plan *plan = atomic_load(&fault->plan);
-	struct shunt_fault_rule *rule = plan ? rule_find(plan, action, what, lane) : NULL;
+	struct shunt_fault_rule *rule = plan ? rule_find(plan, action, what, at) : NULL;
 
 	if (!rule)
 		return false;
 	*ns = rule->ns;
 	atomic_fetch_add(&fault->struck, 1);
-	fault_note(action, rule, lane);
+	fault_note(action, rule, at);
 	return true;
 }
 
@@ -121,21 +121,12 @@ void shunt_fault_put_in_force(struct shunt_fault *fault, const struct shunt_faul
 	atomic_store(&fault->plan, has(plan, false) ? spare : NULL);
 }
 
-void shunt_fault_begin(struct shunt_engine *engine)
+void shunt_fault_begin(struct shunt_fault *fault, const char *rules)
 {
 	struct shunt_fault_plan plan;
 
-	if (engine->config.fault[0] && !shunt_fault_parse(engine->config.fault, &plan, NULL, 0))
-		shunt_fault_put_in_force(&engine->fault, &plan);
+	if (rules[0] && !shunt_fault_parse(rules, &plan, NULL, 0))
+		shunt_fault_put_in_force(fault, &plan);
 }
 
 /* --- time --- */
-
-void shunt_fault_look_at(struct shunt_engine *engine, uint64_t when)
-{
-	uint64_t due = atomic_load(&engine->fault.due);
-
-	while ((!due || due > when) && !atomic_compare_exchange_weak(&engine->fault.due, &due, when))
-		;
-	shunt_loop_wake(&engine->loop);
-}

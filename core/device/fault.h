@@ -17,15 +17,22 @@
 #include <stddef.h>
 #include <stdint.h>
 #include "core/base/fault_rules.h"
+#include "core/loop/loop.h"
 
 struct shunt_device;
-struct shunt_engine;
-struct shunt_lane;
+struct shunt_group;
 
 struct shunt_fault_held;
 
+struct shunt_fault_at {	/* where it strikes: a lane, so many bytes after it was made */
+	uint32_t lane;
+	uint64_t posted;
+};
+
 /* Of an engine. */
 struct shunt_fault {
+	struct shunt_group *group;
+	struct shunt_task task;		/* of the service thread: shunt_fault_run() */
 	_Atomic(struct shunt_fault_plan *) plan;	/* NULL: no rules */
 	struct shunt_fault_plan plans[2];	/* a reader may still be at the one that was in force before */
 	_Atomic uint64_t struck;
@@ -37,7 +44,7 @@ struct shunt_fault {
 };
 
 /* The rules of SHUNT_FAULT, except those about memory. */
-void shunt_fault_begin(struct shunt_engine *engine);
+void shunt_fault_begin(struct shunt_fault *fault, const char *rules);
 /* Its rules are in force, except those about memory. */
 void shunt_fault_put_in_force(struct shunt_fault *fault, const struct shunt_fault_plan *plan);
 /* The rules about memory alone, which belong to the process: they count from before there is an engine. */
@@ -45,7 +52,7 @@ void shunt_fault_set_memory(const char *text);
 
 /* Does a rule strike? *ns is for how long. errno is kept. */
 bool shunt_fault_strikes(struct shunt_fault *fault, enum shunt_fault_action action, uint32_t what,
-			 const struct shunt_lane *lane, uint64_t *ns);
+			 const struct shunt_fault_at *at, uint64_t *ns);
 
 extern _Atomic(struct shunt_fault_plan *) shunt_fault_memory;	/* NULL: no rule about memory */
 bool shunt_fault_denies_slow(uint32_t what);
@@ -65,8 +72,5 @@ static inline bool shunt_fault_refuses(struct shunt_fault *fault)
 	return atomic_load_explicit(&fault->plan, memory_order_relaxed) &&
 	       shunt_fault_strikes(fault, SHUNT_FAULT_REFUSE, SHUNT_FAULT_ANY, NULL, &ns);
 }
-
-/* Something is to be looked at then. */
-void shunt_fault_look_at(struct shunt_engine *engine, uint64_t when);
 
 #endif

@@ -7,7 +7,7 @@
 #include "core/base/guard.h"
 #include "core/device/device.h"
 #include "core/device/fault.h"
-#include "core/engine.h"
+#include "core/lane/lane.h"
 
 enum {
 	BATCH = 16, /* messages that are translated on the stack at a time */

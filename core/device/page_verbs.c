@@ -8,7 +8,8 @@
 #include "core/device/device.h"
 #include "core/device/itself.h"
 #include "core/device/page.h"
-#include "core/engine.h"
+#include "core/base/log.h"
+#include "core/fd/own_fds.h"
 
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define PATIENCE 100000000ull	/* ns that one atomic of our own may take; a local device needs a few 1000 */
@@ -33,12 +34,12 @@ struct loop {
  */
 static int loop_await(struct shunt_device *device, struct loop *loop)
 {
-	uint64_t until = device->engine->sys->now() + PATIENCE, now;
+	uint64_t until = device->loop->fds->sys->now() + PATIENCE, now;
 	struct ibv_wc wc;
 	int count;
 
 	for (;;) {
-		now = device->engine->sys->now();
+		now = device->loop->fds->sys->now();
 		count = loop->calls.poll_cq(loop->cq, 1, &wc);
 		if (count || now >= until)
 			break;

@@ -4,15 +4,17 @@
 #include <sys/random.h>
 #include "core/base/random.h"
 #include "core/base/sha256.h"
-#include "core/engine.h"
+#include "core/base/sys.h"
 
 /* Shortly after a machine's start the kernel may have no random bytes yet. */
-void shunt_psn_key(struct shunt_engine *engine, uint8_t key[SHUNT_PSN_KEY_BYTES])
+void shunt_psn_key(const struct shunt_sys *sys, uint8_t key[SHUNT_PSN_KEY_BYTES])
 {
-	if (engine->sys->getrandom(key, SHUNT_PSN_KEY_BYTES, GRND_NONBLOCK) == SHUNT_PSN_KEY_BYTES)
+	_Atomic uint64_t state = sys->now() ^ (uintptr_t)key;
+
+	if (sys->getrandom(key, SHUNT_PSN_KEY_BYTES, GRND_NONBLOCK) == SHUNT_PSN_KEY_BYTES)
 		return;
 	for (int i = 0; i < SHUNT_PSN_KEY_BYTES; i++)
-		key[i] = (uint8_t)shunt_random(&engine->random, 256);
+		key[i] = (uint8_t)shunt_random(&state, 256);
 }
 
 uint32_t shunt_psn_of(const uint8_t key[SHUNT_PSN_KEY_BYTES], uint32_t qp_num)

@@ -8,12 +8,12 @@
 
 #include <stdint.h>
 
-struct shunt_engine;
+struct shunt_sys;
 
 #define SHUNT_PSN_KEY_BYTES 16
 
 /* One for each device that is opened. */
-void shunt_psn_key(struct shunt_engine *engine, uint8_t key[SHUNT_PSN_KEY_BYTES]);
+void shunt_psn_key(const struct shunt_sys *sys, uint8_t key[SHUNT_PSN_KEY_BYTES]);
 /* 24 bits, the same whenever it is asked. */
 uint32_t shunt_psn_of(const uint8_t key[SHUNT_PSN_KEY_BYTES], uint32_t qp_num);
 

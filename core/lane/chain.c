@@ -80,7 +80,7 @@ static __attribute__((noinline)) bool make_room(struct shunt_chain *chain, uint3
 		return true;
 	if (!shunt_chain_flush(chain))
 		return false;
-	shunt_group_poll(lane->link->engine);
+	shunt_group_poll(&lane->link->engine->group);
 	limit = shunt_wr_admit(lane, chain->count, chain->bytes, bytes, reserve);
 	if (!limit)
 		return true;

@@ -12,7 +12,7 @@ static __attribute__((noinline)) bool admitted_now(struct shunt_lane *lane, uint
 {
 	enum shunt_limit limit;
 
-	shunt_group_poll(lane->link->engine);
+	shunt_group_poll(&lane->link->engine->group);
 	limit = shunt_wr_admit(lane, 0, 0, bytes, lane->reserve);
 	if (limit) {
 		__atomic_fetch_add(&lane->counters.stalls[limit], 1, __ATOMIC_RELAXED);

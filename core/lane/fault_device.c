@@ -4,9 +4,15 @@
 #include <errno.h>
 #include <stdlib.h>
 #include "core/base/deadline.h"
-#include "core/engine.h"
 #include "core/lane/roster.h"
-#include "core/service.h"
+#include "core/poll/group.h"
+#include "core/base/config.h"
+#include "core/base/sys.h"
+#include "core/loop/loop.h"
+#include "core/link/link.h"
+#include "core/lane/lane_serve.h"
+#include "core/base/fault_rules.h"
+#include "core/device/fault.h"
 
 #define POOL 4096	/* completions that are held back at most; more stay in their CQs, which may overflow */
 
@@ -17,9 +23,22 @@ struct shunt_fault_held {
 	uint64_t due;		/* UINT64_MAX: when the rules change */
 };
 
-static struct shunt_engine *engine_of(const struct shunt_lane *lane)
+/* Where rules strike; NULL: of no lane. */
+#define at(lane)                                                                                   \
+	((lane) ? &(struct shunt_fault_at){ (lane)->serial,                                        \
+					    atomic_load_explicit(&(lane)->window.posted,           \
+								 memory_order_relaxed) } :         \
+		  NULL)
+
+/* Something is to be looked at then. */
+static void look_at(struct shunt_group *group, uint64_t when)
 {
-	return lane->link->engine;
+	_Atomic uint64_t *at = &group->fault->due;
+	uint64_t due = atomic_load(at);
+
+	while ((!due || due > when) && !atomic_compare_exchange_weak(at, &due, when))
+		;
+	shunt_loop_wake(group->loop);
 }
 
 /* --- sending; lane.lock held --- */
@@ -61,30 +80,31 @@ static int corrupt(struct shunt_lane *lane, const struct ibv_send_wr *wr, uint32
 /* From here on nothing reaches the peer, and nothing completes. */
 static void mute(struct shunt_lane *lane, const struct ibv_send_wr *wr)
 {
-	struct shunt_engine *engine = engine_of(lane);
+	struct shunt_group *group = lane->group;
 
 	lane->mute_wr = wr->wr_id;
-	atomic_store(&lane->mute_since, shunt_now(engine));
-	shunt_fault_look_at(engine, lane->mute_since + engine->config.dead_ms * 1000000);
+	atomic_store(&lane->mute_since, group->sys->now());
+	look_at(group, lane->mute_since + group->config->dead_ms * 1000000);
 }
 
 enum strike { NONE, KILL, POST, DROP, IMM, WORD };
 
 static enum strike strike_at(struct shunt_lane *lane, const struct ibv_send_wr *wr)
 {
-	struct shunt_fault *fault = &engine_of(lane)->fault;
+	struct shunt_fault *fault = lane->group->fault;
 	uint64_t ns;
 
-	if (shunt_fault_strikes(fault, SHUNT_FAULT_KILL, SHUNT_FAULT_ANY, lane, &ns))
+	if (shunt_fault_strikes(fault, SHUNT_FAULT_KILL, SHUNT_FAULT_ANY, at(lane), &ns))
 		return KILL;
-	if (shunt_fault_strikes(fault, SHUNT_FAULT_POST, SHUNT_FAULT_ANY, lane, &ns))
+	if (shunt_fault_strikes(fault, SHUNT_FAULT_POST, SHUNT_FAULT_ANY, at(lane), &ns))
 		return POST;
-	if (shunt_fault_strikes(fault, SHUNT_FAULT_DROP, SHUNT_FAULT_ANY, lane, &ns))
+	if (shunt_fault_strikes(fault, SHUNT_FAULT_DROP, SHUNT_FAULT_ANY, at(lane), &ns))
 		return DROP;
 	if (wr->opcode == IBV_WR_RDMA_WRITE_WITH_IMM &&
-	    shunt_fault_strikes(fault, SHUNT_FAULT_CORRUPT, SHUNT_CORRUPT_IMM, lane, &ns))
+	    shunt_fault_strikes(fault, SHUNT_FAULT_CORRUPT, SHUNT_CORRUPT_IMM, at(lane), &ns))
 		return IMM;
-	if (has_checked_word(wr) && shunt_fault_strikes(fault, SHUNT_FAULT_CORRUPT, SHUNT_CORRUPT_WORD, lane, &ns))
+	if (has_checked_word(wr) &&
+	    shunt_fault_strikes(fault, SHUNT_FAULT_CORRUPT, SHUNT_CORRUPT_WORD, at(lane), &ns))
 		return WORD;
 	return NONE;
 }
@@ -160,31 +180,31 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
  * Of a lane that has failed nothing is held back: its end is told by what the device gives back. It may fail at any
  * moment, so that is decided once a poll: later completions must not overtake earlier ones.
  */
-static void look_at_lanes(struct shunt_engine *engine)
+static void look_at_lanes(struct shunt_group *group)
 {
-	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group)
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
 		lane->unheld = atomic_load(&lane->failed);
 }
 
-static bool may_come(struct shunt_engine *engine, const struct shunt_fault_held *held, uint64_t now)
+static bool may_come(struct shunt_group *group, const struct shunt_fault_held *held, uint64_t now)
 {
-	struct shunt_lane *lane = shunt_roster_find(engine, held->cq, held->wc.qp_num);
+	struct shunt_lane *lane = shunt_roster_find(group, held->cq, held->wc.qp_num);
 
 	return held->due <= now || !lane || lane->unheld;
 }
 
 /* In the order in which they came. Returns how many. */
-static int give_held(struct shunt_engine *engine, struct ibv_cq *cq, int room, struct ibv_wc *wc)
+static int give_held(struct shunt_group *group, struct ibv_cq *cq, int room, struct ibv_wc *wc)
 {
-	struct shunt_fault *fault = &engine->fault;
-	uint64_t now = shunt_now(engine);
+	struct shunt_fault *fault = group->fault;
+	uint64_t now = group->sys->now();
 	struct shunt_fault_held **at = &fault->first, *held;
 	int count = 0;
 
 	fault->last = NULL;
 	while ((held = *at)) {
-		if (held->cq == cq && count < room && may_come(engine, held, now)) {
-			struct shunt_lane *lane = shunt_roster_find(engine, held->cq,
+		if (held->cq == cq && count < room && may_come(group, held, now)) {
+			struct shunt_lane *lane = shunt_roster_find(group, held->cq,
 								    held->wc.qp_num);
 
 			if (lane) {
@@ -198,7 +218,7 @@ static int give_held(struct shunt_engine *engine, struct ibv_cq *cq, int room, s
 			continue;
 		}
 		if (held->due != UINT64_MAX && held->due > now)
-			shunt_fault_look_at(engine, held->due);
+			look_at(group, held->due);
 		fault->last = held;
 		at = &held->next;
 	}
@@ -216,10 +236,10 @@ static uint64_t behind(const struct shunt_fault *fault, const struct ibv_cq *cq,
 	return due;
 }
 
-static bool completion_hold(struct shunt_engine *engine, struct ibv_cq *cq, const struct ibv_wc *wc,
+static bool completion_hold(struct shunt_group *group, struct ibv_cq *cq, const struct ibv_wc *wc,
 			    uint64_t due)
 {
-	struct shunt_fault *fault = &engine->fault;
+	struct shunt_fault *fault = group->fault;
 	struct shunt_fault_held *held = fault->spare;
 
 	if (!held)
@@ -233,42 +253,42 @@ static bool completion_hold(struct shunt_engine *engine, struct ibv_cq *cq, cons
 	fault->last = held;
 	fault->room--;
 	if (due != UINT64_MAX)
-		shunt_fault_look_at(engine, due);
+		look_at(group, due);
 	return true;
 }
 
 /* True: it is seen later. */
-static bool held_back(struct shunt_engine *engine, struct ibv_cq *cq, const struct ibv_wc *wc)
+static bool held_back(struct shunt_group *group, struct ibv_cq *cq, const struct ibv_wc *wc)
 {
-	struct shunt_lane *lane = shunt_roster_find(engine, cq, wc->qp_num);
-	uint64_t due = behind(&engine->fault, cq, wc->qp_num), mine = 0, ns;
+	struct shunt_lane *lane = shunt_roster_find(group, cq, wc->qp_num);
+	uint64_t due = behind(group->fault, cq, wc->qp_num), mine = 0, ns;
 
 	if (!lane || lane->unheld)
 		return false;
-	if (shunt_fault_strikes(&engine->fault, SHUNT_FAULT_DELAY, SHUNT_FAULT_ANY, lane, &ns) ||
-	    shunt_fault_strikes(&engine->fault, SHUNT_FAULT_STALL, SHUNT_FAULT_ANY, lane, &ns))
-		mine = ns ? shunt_now(engine) + ns : UINT64_MAX;
+	if (shunt_fault_strikes(group->fault, SHUNT_FAULT_DELAY, SHUNT_FAULT_ANY, at(lane), &ns) ||
+	    shunt_fault_strikes(group->fault, SHUNT_FAULT_STALL, SHUNT_FAULT_ANY, at(lane), &ns))
+		mine = ns ? group->sys->now() + ns : UINT64_MAX;
 	if (mine > due)
 		due = mine;
-	return due && completion_hold(engine, cq, wc, due);
+	return due && completion_hold(group, cq, wc, due);
 }
 
 /* Not more is taken from the CQ than could be held back: it would overtake what is. */
 static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
 {
 	struct shunt_device *device = cq->cq_context;
-	struct shunt_engine *engine = device->engine;
+	struct shunt_group *group = device->group;
 	int count, came, wanted;
 
-	look_at_lanes(engine);
-	count = give_held(engine, cq, room, wc);
+	look_at_lanes(group);
+	count = give_held(group, cq, room, wc);
 	do {
-		wanted = room - count < engine->fault.room ? room - count : engine->fault.room;
+		wanted = room - count < group->fault->room ? room - count : group->fault->room;
 		came = wanted ? device->poll_cq(cq, wanted, wc + count) : 0;
 		if (came < 0)
 			return count ? count : came;
 		for (int i = 0, from = count; i < came; i++)
-			if (!held_back(engine, cq, &wc[from + i]))
+			if (!held_back(group, cq, &wc[from + i]))
 				wc[count++] = wc[from + i];
 	} while (came && came == wanted);
 	return count;
@@ -289,29 +309,29 @@ static bool release(struct shunt_fault *fault)
 }
 
 /* As a device does when nobody has answered it. */
-static void lane_give_up(struct shunt_engine *engine, struct shunt_lane *lane)
+static void lane_give_up(struct shunt_group *group, struct shunt_lane *lane)
 {
 	struct ibv_wc wc = { .wr_id = lane->mute_wr, .status = IBV_WC_RETRY_EXC_ERR, .qp_num = lane->qp->qp_num };
 	struct ibv_qp_attr dead = { .qp_state = IBV_QPS_ERR };
 
-	completion_hold(engine, lane->qp->send_cq, &wc, 1);
+	completion_hold(group, lane->qp->send_cq, &wc, 1);
 	lane->link->device->verbs->modify_qp(lane->qp, &dead, IBV_QP_STATE);
 }
 
 /* WRs that vanished have been waited for long enough. group.lock held. */
-static void expire(struct shunt_engine *engine, uint64_t now)
+static void expire(struct shunt_group *group, uint64_t now)
 {
-	uint64_t wait = engine->config.dead_ms * 1000000;
+	uint64_t wait = group->config->dead_ms * 1000000;
 
-	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group) {
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group) {
 		uint64_t since = atomic_load(&lane->mute_since);
 
 		if (!since || atomic_load(&lane->failed))
 			continue;
 		if (since + wait <= now)
-			lane_give_up(engine, lane);
+			lane_give_up(group, lane);
 		else
-			shunt_fault_look_at(engine, since + wait);
+			look_at(group, since + wait);
 	}
 }
 
@@ -337,7 +357,7 @@ static bool make_pool(struct shunt_fault *fault)
 void shunt_fault_device_attach(struct shunt_device *device)
 {
 	struct ibv_context_ops *ops = &device->context->ops;
-	struct shunt_fault *fault = &device->engine->fault;
+	struct shunt_fault *fault = device->fault;
 
 	if (ops->post_send == post_send || !atomic_load(&fault->plan) || !make_pool(fault))
 		return;
@@ -360,16 +380,15 @@ void shunt_fault_device_detach(struct shunt_device *device)
 
 /* --- the rules change, and time passes --- */
 
-int shunt_fault_device_set(struct shunt_engine *engine, const char *text, char *error, size_t bytes)
+int shunt_fault_device_set(struct shunt_group *group, const char *text, char *error, size_t bytes)
 {
-	struct shunt_fault *fault = &engine->fault;
-	struct shunt_group *group = &engine->group;
+	struct shunt_fault *fault = group->fault;
 	struct shunt_fault_plan plan;
 	int result = shunt_fault_parse(text, &plan, error, bytes);
 
 	if (result)
 		return result;
-	if (!engine->loop.manual)	/* a simulated engine shares its process with another */
+	if (!group->loop->manual)	/* a simulated engine shares its process with another */
 		shunt_fault_set_memory(text);
 	shunt_fault_put_in_force(fault, &plan);
 	shunt_lock_take(&group->lock);
@@ -378,29 +397,26 @@ int shunt_fault_device_set(struct shunt_engine *engine, const char *text, char *
 		if (group->devices[i].open)
 			shunt_fault_device_attach(&group->devices[i]);
 	shunt_lock_leave(&group->lock);
-	if (engine->service)
-		shunt_fault_look_at(engine, shunt_now(engine));
+	look_at(group, group->sys->now());
 	return 0;
 }
 
-bool shunt_fault_device_hurries(struct shunt_engine *engine)
+bool shunt_fault_device_hurries(struct shunt_group *group)
 {
 	bool any;
 
-	if (!atomic_load_explicit(&engine->fault.plan, memory_order_relaxed))
+	if (!atomic_load_explicit(&group->fault->plan, memory_order_relaxed))
 		return false;
-	shunt_lock_take(&engine->group.lock);
-	any = release(&engine->fault);
-	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_take(&group->lock);
+	any = release(group->fault);
+	shunt_lock_leave(&group->lock);
 	return any;
 }
 
 /* The filter is not needed any more. group.lock held. */
-static void take_down(struct shunt_engine *engine)
+static void take_down(struct shunt_group *group)
 {
-	struct shunt_group *group = &engine->group;
-
-	if (atomic_load(&engine->fault.plan) || engine->fault.first)
+	if (atomic_load(&group->fault->plan) || group->fault->first)
 		return;
 	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
 		if (atomic_load(&lane->mute_since))
@@ -411,37 +427,36 @@ static void take_down(struct shunt_engine *engine)
 }
 
 /* The peer sees an engine that does not answer, as one does that is stopped or starved. */
-static void freeze(struct shunt_engine *engine)
+static void freeze(struct shunt_group *group)
 {
 	struct timespec left;
 	uint64_t ns, until;
 
-	if (!shunt_fault_strikes(&engine->fault, SHUNT_FAULT_FREEZE, SHUNT_FAULT_ANY, NULL, &ns) ||
-	    engine->loop.manual)
+	if (!shunt_fault_strikes(group->fault, SHUNT_FAULT_FREEZE, SHUNT_FAULT_ANY, NULL, &ns) ||
+	    group->loop->manual)
 		return;
-	until = shunt_now(engine) + ns;
-	while (shunt_now(engine) < until)
-		engine->sys->ppoll(NULL, 0, shunt_deadline_left(engine->sys, until, &left), NULL);
+	until = group->sys->now() + ns;
+	while (group->sys->now() < until)
+		group->sys->ppoll(NULL, 0, shunt_deadline_left(group->sys, until, &left), NULL);
 }
 
 void shunt_fault_device_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = shunt_service_of(task, fault_device)->engine;
-	struct shunt_fault *fault = &engine->fault;
-	struct shunt_group *group = &engine->group;
+	struct shunt_fault *fault = shunt_loop_owner(task, struct shunt_fault, task);
+	struct shunt_group *group = fault->group;
 	uint64_t due;
 
 	if (atomic_load_explicit(&fault->plan, memory_order_relaxed))
-		freeze(engine);
+		freeze(group);
 	due = atomic_load_explicit(&fault->due, memory_order_relaxed);
-	if (due && due <= shunt_now(engine)) {
+	if (due && due <= group->sys->now()) {
 		atomic_store(&fault->due, 0);
 		shunt_lock_take(&group->lock);
-		expire(engine, shunt_now(engine));
+		expire(group, group->sys->now());
 		shunt_lock_leave(&group->lock);
-		shunt_group_poll_fully(engine);
+		shunt_group_poll_fully(group);
 		shunt_lock_take(&group->lock);
-		take_down(engine);
+		take_down(group);
 		shunt_lock_leave(&group->lock);
 		due = atomic_load(&fault->due);
 	}

@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 struct shunt_device;
-struct shunt_engine;
+struct shunt_group;
 struct shunt_fault;
 struct shunt_task;
 
@@ -27,7 +27,7 @@ void shunt_fault_device_empty(struct shunt_fault *fault);
  * From now on these rules are in force, and no others; "" ends all faults. At any time, from any thread that
  * holds no lock; one at a time. 0, or -EINVAL, words in `error`, and nothing has changed.
  */
-int shunt_fault_device_set(struct shunt_engine *engine, const char *text, char *error,
+int shunt_fault_device_set(struct shunt_group *group, const char *text, char *error,
 			   size_t bytes);
 /* Faults that are due happen. */
 void shunt_fault_device_run(struct shunt_task *task);
@@ -36,6 +36,6 @@ void shunt_fault_device_run(struct shunt_task *task);
  * For a caller that is about to believe the kernel: the kernel's word must not overtake the device's. Completions
  * that are held back may come now. False: none was held back.
  */
-bool shunt_fault_device_hurries(struct shunt_engine *engine);
+bool shunt_fault_device_hurries(struct shunt_group *group);
 
 #endif

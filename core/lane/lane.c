@@ -180,7 +180,7 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_seat *seat, uint
 	shunt_assert_held(&lane->lock);
 	shunt_lane_look(lane);
 	if (__builtin_expect(lane->late, 0)) {
-		shunt_group_poll(lane->link->engine);
+		shunt_group_poll(&lane->link->engine->group);
 		if (shunt_lane_under_way(lane, seat) && bytes < lane->frag_bytes &&
 		    bytes <= shunt_seat_room(out, offset))
 			return 0;
@@ -304,7 +304,7 @@ bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_seat *seat)
 	if (shunt_seat_is_released(seat))
 		return true;
 	shunt_lane_kick(lane);
-	shunt_group_poll_fully(lane->link->engine);
+	shunt_group_poll_fully(&lane->link->engine->group);
 	if (shunt_heading_turn(&seat->out.heading, SHUNT_HEADING_IS_AWAITED) &
 	    SHUNT_HEADING_UNPOSTED)
 		return false;	/* a window keeps it back: the poster sees the mark */
@@ -365,5 +365,5 @@ void shunt_lane_repost(struct shunt_lane *lane)
 	lane->granted = lane->reposted;
 	atomic_store(&lane->lane_value, lane->reposted);
 	atomic_store(&lane->lane_due, true);
-	shunt_roster_kick(lane->link->engine, lane);
+	shunt_roster_kick(&lane->link->engine->group, lane);
 }

@@ -69,7 +69,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	struct shunt_link *link = lane->link;
 	struct shunt_engine *engine = link->engine;
 	const struct shunt_device *device = link->device;
-	struct ibv_cq *cq = shunt_devices_cq(engine, link->device);
+	struct ibv_cq *cq = shunt_devices_cq(&engine->group, link->device);
 	struct ibv_qp_init_attr init = {
 		.qp_context = lane, .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = lane->sq_depth, .max_recv_wr = lane->rq_depth,
@@ -141,7 +141,7 @@ int shunt_lanes_make(struct shunt_link *link, uint32_t count)
 			unmake(lane);
 			break;
 		}
-		shunt_roster_add(link->engine, lane);
+		shunt_roster_add(&link->engine->group, lane);
 		set_count(link, link->lane_count + 1);
 	}
 	return link->lane_count ? 0 : result;
@@ -153,7 +153,7 @@ void shunt_lanes_keep(struct shunt_link *link, uint32_t count)
 		struct shunt_lane *lane = &link->lanes[link->lane_count - 1];
 
 		set_count(link, link->lane_count - 1);
-		shunt_roster_remove(link->engine, lane);
+		shunt_roster_remove(&link->engine->group, lane);
 		unmake(lane);
 	}
 }
@@ -227,7 +227,7 @@ void shunt_lanes_stop(struct shunt_link *link)
 		shunt_lock_take(&link->lanes[i].lock);	/* a poster from before has noted it after this */
 		shunt_lock_leave(&link->lanes[i].lock);
 	}
-	shunt_group_poll_fully(engine);	/* what was delivered before counts, and nothing else */
+	shunt_group_poll_fully(&engine->group);	/* what was delivered before counts, and nothing else */
 	atomic_fetch_sub(&engine->links_up, 1);
 	shunt_lanes_abandon(link);
 }

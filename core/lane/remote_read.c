@@ -34,7 +34,7 @@ static bool await(struct shunt_lane *lane, uint64_t number)
 			shunt_link_fail(lane->link, "the peer's device does not answer");
 		if (atomic_load(&lane->failed))
 			return false;
-		if (!shunt_group_poll(engine))
+		if (!shunt_group_poll(&engine->group))
 			sched_yield();
 	}
 	return true;

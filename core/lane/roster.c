@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/engine.h"
 #include "core/lane/lane.h"
 #include "core/lane/lane_stats.h"
 #include "core/lane/roster.h"
 #include "core/poll/devices.h"
+#include "core/lane/lane_serve.h"
+#include "core/poll/group.h"
+#include "core/device/fault.h"
 
 static void count(struct shunt_group *group, const struct shunt_lane *lane, int change)
 {
@@ -55,21 +57,17 @@ static void forget_kick(struct shunt_group *group, const struct shunt_lane *lane
 	*p = lane->next_kick;
 }
 
-void shunt_roster_add(struct shunt_engine *engine, struct shunt_lane *lane)
+void shunt_roster_add(struct shunt_group *group, struct shunt_lane *lane)
 {
-	struct shunt_group *group = &engine->group;
-
 	shunt_lock_take(&group->lock);
-	lane->serial = engine->fault.lanes++;
+	lane->serial = group->fault->lanes++;
 	enter(group, lane);
 	count(group, lane, 1);
 	shunt_lock_leave(&group->lock);
 }
 
-void shunt_roster_remove(struct shunt_engine *engine, struct shunt_lane *lane)
+void shunt_roster_remove(struct shunt_group *group, struct shunt_lane *lane)
 {
-	struct shunt_group *group = &engine->group;
-
 	shunt_lock_take(&group->lock);
 	if (lane->at_in_group) {
 		leave_group(lane);
@@ -88,19 +86,19 @@ void shunt_roster_remove(struct shunt_engine *engine, struct shunt_lane *lane)
 }
 
 /* Each device has numbers of its own: the CQ tells them apart. */
-struct shunt_lane *shunt_roster_find(struct shunt_engine *engine, const struct ibv_cq *cq, uint32_t qp_num)
+struct shunt_lane *shunt_roster_find(struct shunt_group *group, const struct ibv_cq *cq,
+				     uint32_t qp_num)
 {
-	struct shunt_lane *lane = *row_of(&engine->group, qp_num);
+	struct shunt_lane *lane = *row_of(group, qp_num);
 
-	shunt_assert_held(&engine->group.lock);
+	shunt_assert_held(&group->lock);
 	while (lane && (lane->qp->qp_num != qp_num || lane->qp->send_cq != cq))
 		lane = lane->next_in_row;
 	return lane;
 }
 
-bool shunt_roster_settled(struct shunt_engine *engine)
+bool shunt_roster_settled(struct shunt_group *group)
 {
-	struct shunt_group *group = &engine->group;
 	bool settled = true;
 
 	shunt_lock_take(&group->lock);
@@ -110,9 +108,8 @@ bool shunt_roster_settled(struct shunt_engine *engine)
 	return settled;
 }
 
-bool shunt_roster_idle(struct shunt_engine *engine, bool *served)
+bool shunt_roster_idle(struct shunt_group *group, bool *served)
 {
-	struct shunt_group *group = &engine->group;
 	bool idle = true;
 
 	*served = false;
@@ -123,20 +120,18 @@ bool shunt_roster_idle(struct shunt_engine *engine, bool *served)
 		else
 			*served = true;
 		idle &= !shunt_lane_stalled(lane);
-		shunt_roster_kick(engine, lane);	/* also for a thread that has left us a mark meanwhile */
+		shunt_roster_kick(group, lane);	/* also for a thread that has left us a mark meanwhile */
 	}
 	shunt_lock_leave(&group->lock);
-	shunt_group_after(engine, group);
+	shunt_group_after(group);
 	return idle;
 }
 
 /* --- what a poll leaves to be done for them --- */
 
-void shunt_roster_repost(struct shunt_engine *engine, struct shunt_lane *lane)
+void shunt_roster_repost(struct shunt_group *group, struct shunt_lane *lane)
 {
-	struct shunt_group *group = &engine->group;
-
-	shunt_assert_held(&engine->group.lock);
+	shunt_assert_held(&group->lock);
 	if (lane->repost_due)
 		return;
 	lane->repost_due = true;
@@ -144,12 +139,11 @@ void shunt_roster_repost(struct shunt_engine *engine, struct shunt_lane *lane)
 	group->polled.repost_lanes = lane;
 }
 
-void shunt_roster_post(struct shunt_engine *engine)
+void shunt_roster_post(struct shunt_group *group)
 {
-	struct shunt_group *group = &engine->group;
 	struct shunt_lane *lane;
 
-	shunt_assert_held(&engine->group.lock);
+	shunt_assert_held(&group->lock);
 	while ((lane = group->polled.repost_lanes) != NULL) {
 		group->polled.repost_lanes = lane->next_repost;
 		lane->repost_due = false;
@@ -157,11 +151,9 @@ void shunt_roster_post(struct shunt_engine *engine)
 	}
 }
 
-void shunt_roster_kick(struct shunt_engine *engine, struct shunt_lane *lane)
+void shunt_roster_kick(struct shunt_group *group, struct shunt_lane *lane)
 {
-	struct shunt_group *group = &engine->group;
-
-	shunt_assert_held(&engine->group.lock);
+	shunt_assert_held(&group->lock);
 	if (lane->kicked)
 		return;
 	lane->kicked = true;
@@ -194,10 +186,10 @@ SHUNT_NO_LOCK_ANALYSIS struct shunt_lane *shunt_roster_next(struct shunt_group *
 	return NULL;
 }
 
-bool shunt_roster_stalls(struct shunt_engine *engine)
+bool shunt_roster_stalls(struct shunt_group *group)
 {
-	shunt_assert_held(&engine->group.lock);
-	for (struct shunt_lane *lane = engine->group.lanes; lane; lane = lane->next_in_group)
+	shunt_assert_held(&group->lock);
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
 		if (shunt_lane_stalled(lane))
 			return true;
 	return false;

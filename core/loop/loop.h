@@ -20,6 +20,7 @@
 #include "core/base/deadline.h"
 
 struct shunt_fds;
+struct shunt_porter;
 struct shunt_steps;
 
 /* A descriptor that epoll reports; a member of the object that owns the descriptor. `events` are epoll's. */
@@ -58,6 +59,7 @@ struct shunt_requests {
 struct shunt_loop {
 	struct shunt_fds *fds;
 	struct shunt_steps *steps;
+	struct shunt_porter *porter;
 	bool manual;			/* the simulator steps the service itself */
 	_Atomic bool no_new_privs;	/* a thread of the program has set it, or is about to: so do our threads */
 	struct shunt_requests requests;

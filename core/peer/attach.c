@@ -16,6 +16,7 @@
 #include "core/stream/destroyed.h"
 #include "core/stream/proof.h"
 #include "core/stream/shutdown.h"
+#include "core/stream/sleep.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
 #include "core/wait/epset.h"
@@ -126,7 +127,7 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 	if (!result) {
 		count_early_fin(engine, stream);
 		shunt_track_settle(engine, stream);
-		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	}
 	shunt_lock_leave(&stream->rx.lock);
 	return result;
@@ -164,7 +165,7 @@ bool shunt_attach_revert(struct shunt_engine *engine, struct shunt_stream *strea
 		shunt_lane_forget(stream->seat->lane, stream->seat);
 	shunt_lock_leave(&stream->tx.lock);
 	if (unused)
-		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	return unused;
 }

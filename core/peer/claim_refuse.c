@@ -85,7 +85,7 @@ void shunt_claim_refused(struct shunt_link *link, struct shunt_stream *stream, u
 	if (link->initiator && stream->claim.state == SHUNT_CLAIM_UNDER_WAY) {
 		if (!stream->claim.line)
 			shunt_streams_because(link->engine, stream, reason_told(link, stream, why));
-		shunt_group_poll_fully(link->engine);
+		shunt_group_poll_fully(&link->engine->group);
 		shunt_claim_turn(stream, SHUNT_CLAIM_LEAVING);	/* that is answered; the hold goes with the seat */
 		stream->claim.named_until = sent;
 		await_settled(link, stream);

@@ -9,6 +9,7 @@
 #include "core/peer/rendezvous.h"
 #include "core/peer/witness.h"
 #include "core/service.h"
+#include "core/stream/sleep.h"
 #include "core/stream/slow_stream.h"
 #include "core/stream/tuple.h"
 #include "core/trace/probe.h"
@@ -79,7 +80,7 @@ void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_streams_vacate(stream);
 	if (!shunt_reconnect_later(stream))
 		shunt_streams_plain(engine, stream, reason);
-	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT);
+	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT);
 	shunt_claim_end(stream);
 }
 

@@ -44,7 +44,7 @@ static int make_memory(struct shunt_link *link)
 	link->pd = device->verbs->alloc_pd(device->context);
 	if (!link->pd)
 		return -ENOMEM;
-	if (link->channel.proves && shunt_devices_set_apart(link->engine, device, link->pd))
+	if (link->channel.proves && shunt_devices_set_apart(&link->engine->group, device, link->pd))
 		return -EMFILE;
 	shunt_share_begin(link);
 	memory.pd = link->pd;
@@ -171,8 +171,9 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 
 	shunt_own_fds_begin(&engine->fds);
 	engine->short_of_space = false;
-	device = channel->course.device ? channel->course.device :
-					  shunt_devices_open(engine, device_for(engine, channel));
+	device = channel->course.device ?
+			 channel->course.device :
+			 shunt_devices_open(&engine->group, device_for(engine, channel));
 	if (device)
 		link = allocate(engine, device);
 	if (!link)
@@ -218,7 +219,7 @@ void shunt_link_meet(struct shunt_link *link)
 	link->met = true;
 	/* Equipped for one whom we trust, who does not trust us. */
 	if (link->channel.proves && link->pd &&
-	    shunt_devices_set_apart(link->engine, link->device, link->pd)) {
+	    shunt_devices_set_apart(&link->engine->group, link->device, link->pd)) {
 		shunt_link_fail(link, "there are no descriptors for it");
 		return;
 	}

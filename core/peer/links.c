@@ -3,6 +3,7 @@
 #include "core/peer/links.h"
 #include "core/fd/own_fds.h"
 #include "core/recovery/failover.h"
+#include "core/stream/sleep.h"
 #include "core/stream/wait.h"
 #include <errno.h>
 #include "core/peer/silent.h"
@@ -83,7 +84,7 @@ static void tell_all(struct shunt_link *link, uint32_t what)
 	struct shunt_stream *stream;
 
 	shunt_assert_service_thread(link->engine);
-	shunt_streams_seated(link, stream) shunt_group_tell(link->engine, stream, what);
+	shunt_streams_seated(link, stream) shunt_sleep_tell(link->engine, stream, what);
 }
 
 /* Senders whose HANDBACK was on its way may go on over TCP; seats that were refused are let go. */
@@ -136,4 +137,37 @@ void shunt_links_run(struct shunt_task *task)
 	if (shunt_streams_reap(service->engine))
 		shunt_links_bury(service);	/* one may have lost its last stream, and perhaps nothing wakes us again */
 	shunt_limits_tell(service);
+}
+
+/* --- devices --- */
+
+static struct shunt_group *device_group(const struct shunt_device *device)
+{
+	return &shunt_engine_of(device->loop, loop)->group;
+}
+
+void shunt_links_qp_failed(struct shunt_device *device, const struct ibv_qp *qp, const char *why)
+{
+	struct shunt_group *group = device_group(device);
+
+	shunt_lock_take(&group->lock);
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
+		if (lane->link->device == device && (!qp || lane->qp == qp))
+			lane->link->engine->link_hooks->failed(lane->link, why);
+	shunt_lock_leave(&group->lock);
+}
+
+/* The link stays until the service thread buries it, which this is. */
+void shunt_links_qp_joined(struct shunt_device *device, const struct ibv_qp *qp)
+{
+	struct shunt_group *group = device_group(device);
+	struct shunt_link *link = NULL;
+
+	shunt_lock_take(&group->lock);
+	for (struct shunt_lane *lane = group->lanes; lane && !link; lane = lane->next_in_group)
+		if (lane->qp == qp)
+			link = lane->link;
+	shunt_lock_leave(&group->lock);
+	if (link)
+		link->engine->link_hooks->joined(link);
 }

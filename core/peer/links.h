@@ -22,6 +22,8 @@ struct shunt_service;
 struct shunt_source;
 struct shunt_stream;
 struct shunt_task;
+struct ibv_qp;
+struct shunt_device;
 struct shunt_tuple;
 
 /*
@@ -74,5 +76,9 @@ void shunt_links_list(struct shunt_service *service, struct shunt_link *link);
 void shunt_links_bury(struct shunt_service *service);
 /* WRs that were posted on lanes have settled; links that are over are buried, and streams reaped. */
 void shunt_links_run(struct shunt_task *task);
+
+/* See `failed` and `joined` of struct shunt_device_hooks. */
+void shunt_links_qp_failed(struct shunt_device *device, const struct ibv_qp *qp, const char *why);
+void shunt_links_qp_joined(struct shunt_device *device, const struct ibv_qp *qp);
 
 #endif

@@ -286,7 +286,7 @@ void shunt_meeting_run(struct shunt_task *task)
 	meeting_watch(service, meeting);
 	find_addresses(engine, &here);
 	shunt_lock_take(&engine->rendezvous_lock);
-	if (!engine->finished)
+	if (!engine->group.finished)
 		all = meeting_offer(engine, meeting, dir, &here);
 	shunt_lock_leave(&engine->rendezvous_lock);
 	shunt_own_fds_close(&engine->fds, dir);

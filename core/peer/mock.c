@@ -270,7 +270,7 @@ void shunt_mock_run(struct shunt_task *task)
 	uint64_t now = shunt_now(engine);
 	bool again = false;
 
-	shunt_group_poll_fully(engine);	/* perhaps nobody else does */
+	shunt_group_poll_fully(&engine->group);	/* perhaps nobody else does */
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		for (uint32_t i = 0; atomic_load(&link->state) == SHUNT_LINK_UP && i < link->lane_count; i++)
 			again |= look_at_lane(&link->lanes[i], now);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/reconnect.h"
 #include "core/fd/own_fds.h"
+#include "core/stream/sleep.h"
 #include "core/stream/track.h"
 #include "core/stream/tuple.h"
 #include "core/stream/wait.h"
@@ -72,7 +73,7 @@ static enum readiness stream_let_go(struct shunt_engine *engine, struct shunt_st
 		stream->claim.line = 0;
 	shunt_lock_leave(&stream->tx.lock);
 	if (readiness == READY)
-		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	return readiness;
 }
@@ -217,7 +218,8 @@ bool shunt_reconnect_take(struct shunt_link *link)
 	struct shunt_reconnect *again;
 	uint64_t now = shunt_now(engine);
 
-	if (!engine->config.return_ms || engine->finished || atomic_load(&service->leaving) || link->channel.fd < 0 || shunt_channel_waits(&link->channel))
+	if (!engine->config.return_ms || engine->group.finished || atomic_load(&service->leaving) ||
+	    link->channel.fd < 0 || shunt_channel_waits(&link->channel))
 		return false;
 	if (!link->line.number)
 		link->line.number = ++service->lines;

@@ -76,7 +76,7 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 		shunt_link_distrust(link, "a redirection out of turn");
 		return;
 	}
-	shunt_group_poll_fully(engine);
+	shunt_group_poll_fully(&engine->group);
 	if (stream->claim.moved & SHUNT_MOVED_REDIRECTED) {
 		shunt_claim_stays(engine, stream, SHUNT_REASON_REDIRECTED_TWICE);
 		return;

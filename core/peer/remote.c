@@ -112,7 +112,7 @@ static bool open_all(struct shunt_remote *remote)
 	struct shunt_service *service = remote->service;
 	struct shunt_engine *engine = service->engine;
 
-	if (!shunt_devices_open(engine, SHUNT_VERBS))
+	if (!shunt_devices_open(&engine->group, SHUNT_VERBS))
 		return false;
 	if (cm_open(&remote->cm, &callbacks, &engine->fds)) {
 		shunt_log(SHUNT_LOG_WARN, "connections to other hosts stay on TCP: %s", remote->cm.error);

@@ -31,7 +31,7 @@ struct shunt_course shunt_remote_course(struct shunt_engine *engine, const struc
 	note_end(course.path.here, &route->local);
 	note_end(course.path.there, &route->peer);
 	memcpy(course.way.device, route->device, sizeof(course.way.device));
-	course.device = shunt_devices_open_way(engine, &course.way);
+	course.device = shunt_devices_open_way(&engine->group, &course.way);
 	return course;
 }
 
@@ -54,6 +54,6 @@ struct shunt_course shunt_remote_course_invited(struct shunt_engine *engine,
 	memcpy(course.path.there, have->tuple.peer, sizeof(course.path.there));
 	memcpy(course.way.device, invitation->device, sizeof(course.way.device) - 1);
 	memcpy(&course.way.gid, invitation->gid, sizeof(course.way.gid));
-	course.device = shunt_devices_open_way(engine, &course.way);
+	course.device = shunt_devices_open_way(&engine->group, &course.way);
 	return course;
 }

@@ -2,9 +2,9 @@
 #include "core/poll/cancel.h"
 #include <stdatomic.h>
 #include "core/base/lock.h"
-#include "core/engine.h"
 #include "core/fd/thread.h"
 #include "core/poll/sleeper.h"
+#include "core/poll/group.h"
 
 #define LAST 256	/* cancellations that are remembered: between two looks of a thread there are fewer */
 
@@ -18,7 +18,7 @@ static struct {
 	_Atomic pthread_t of[LAST];
 } cancels = { .lock = SHUNT_LOCK(CANCELS) };
 
-void shunt_cancel_called(struct shunt_engine *engine, pthread_t thread)
+void shunt_cancel_called(struct shunt_group *group, pthread_t thread)
 {
 	unsigned int n;
 
@@ -27,8 +27,8 @@ void shunt_cancel_called(struct shunt_engine *engine, pthread_t thread)
 	atomic_store(&cancels.of[n % LAST], thread);
 	atomic_store(&cancels.count, n + 1);
 	shunt_lock_leave(&cancels.lock);
-	if (engine)
-		shunt_sleeper_cancelled(engine);
+	if (group)
+		shunt_sleeper_cancelled(group);
 }
 
 void shunt_cancel_begin(void)

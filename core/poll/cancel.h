@@ -25,10 +25,10 @@
 #include <stdbool.h>
 #include "core/base/signal_defer.h"
 
-struct shunt_engine;
+struct shunt_group;
 
 /* After pthread_cancel(thread). engine: NULL if not made yet. */
-void shunt_cancel_called(struct shunt_engine *engine, pthread_t thread);
+void shunt_cancel_called(struct shunt_group *group, pthread_t thread);
 /* A call begins that is a cancellation point: acts on what is pending, unless the call has moved bytes already. */
 void shunt_cancel_begin(void);
 /* Has this thread been cancelled since then? */

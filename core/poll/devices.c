@@ -4,10 +4,13 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/poll/devices.h"
-#include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/fd/loading.h"
 #include "core/poll/sleeper.h"
+#include "core/poll/group.h"
+#include "core/base/config.h"
+#include "core/loop/loop.h"
+#include "core/base/log.h"
 
 #define CLOSED_NS 10000000000ull	/* between two looks for a device */
 #define CQ_ENTRIES 65536	/* or what the device has */
@@ -63,9 +66,8 @@ uint32_t shunt_devices_depth(uint64_t wanted, uint32_t most)
 }
 
 /* Its channel, its limits, its first CQs. */
-static int prepare(struct shunt_engine *engine, struct shunt_device *device)
+static int prepare(struct shunt_group *group, struct shunt_device *device)
 {
-	struct shunt_group *group = &engine->group;
 	uint32_t count = 0;
 
 	if (device->kind->make_channel(device))
@@ -73,11 +75,11 @@ static int prepare(struct shunt_engine *engine, struct shunt_device *device)
 	if (device->verbs->query_device(device->context, &device->limits))
 		goto free_channel;
 	shunt_imm_limit(device, &device->limits);
-	device->rq_depth = shunt_devices_depth(engine->config.rq_depth, device->limits.max_qp_wr);
-	device->sq_depth = shunt_devices_depth(engine->config.sq_depth, device->limits.max_qp_wr);
+	device->rq_depth = shunt_devices_depth(group->config->rq_depth, device->limits.max_qp_wr);
+	device->sq_depth = shunt_devices_depth(group->config->sq_depth, device->limits.max_qp_wr);
 	device->cq_room = entries_of(device) / (device->rq_depth + device->sq_depth);
 	shunt_lock_take(&group->lock);
-	while (count < engine->config.cqs && add_cq(group, device))
+	while (count < group->config->cqs && add_cq(group, device))
 		count++;
 	shunt_lock_leave(&group->lock);
 	if (device->cq_room && count)
@@ -98,72 +100,69 @@ static int open_devices(const struct shunt_group *group)
 	return open;
 }
 
-static int join(struct shunt_engine *engine, int epfd, const struct shunt_device *device)
+static int join(struct shunt_group *group, int epfd, const struct shunt_device *device)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
-	return engine->sys->epoll_ctl(epfd, EPOLL_CTL_ADD, device->channel->fd, &event) ? -ENOMEM : 0;
+	return group->sys->epoll_ctl(epfd, EPOLL_CTL_ADD, device->channel->fd, &event) ? -ENOMEM :
+											 0;
 }
 
 /* A second device: the channels of both in one. */
-static int join_channels(struct shunt_engine *engine, const struct shunt_device *second)
+static int join_channels(struct shunt_group *group, const struct shunt_device *second)
 {
-	int epfd = shunt_own_fds_make(&engine->fds, engine->sys->epoll_create1(EPOLL_CLOEXEC));
-	int result = epfd < 0 ? epfd : join(engine, epfd, second);
+	int epfd = shunt_own_fds_make(group->loop->fds, group->sys->epoll_create1(EPOLL_CLOEXEC));
+	int result = epfd < 0 ? epfd : join(group, epfd, second);
 
 	for (int i = 0; i < SHUNT_DEVICES && !result; i++)
-		if (engine->group.devices[i].open)
-			result = join(engine, epfd, &engine->group.devices[i]);
+		if (group->devices[i].open)
+			result = join(group, epfd, &group->devices[i]);
 	if (result && epfd >= 0)
-		shunt_own_fds_close(&engine->fds, epfd);
+		shunt_own_fds_close(group->loop->fds, epfd);
 	return result ? result : epfd;
 }
 
-static int make_bell(struct shunt_engine *engine, const struct shunt_device *device)
+static int make_bell(struct shunt_group *group, const struct shunt_device *device)
 {
 	int result;
 
-	switch (open_devices(&engine->group)) {
+	switch (open_devices(group)) {
 	case 0:
 		return device->channel->fd;
 	case 1:
-		return join_channels(engine, device);
+		return join_channels(group, device);
 	default:
-		result = join(engine, engine->group.bell, device);
-		return result ? result : engine->group.bell;
+		result = join(group, group->bell, device);
+		return result ? result : group->bell;
 	}
 }
 
 /* Threads that fell asleep before sleep on another descriptor, so all are woken to look again. group.lock held. */
-static void change_bell(struct shunt_engine *engine, int bell)
+static void change_bell(struct shunt_group *group, int bell)
 {
-	struct shunt_group *group = &engine->group;
-
 	atomic_store(&group->bell, bell);
 	for (struct shunt_sleeper *sleeper = group->sleepers; sleeper; sleeper = sleeper->next)
-		shunt_sleeper_kick(engine, sleeper);
+		shunt_sleeper_kick(group, sleeper);
 }
 
-static int hang_bell(struct shunt_engine *engine, struct shunt_device *device)
+static int hang_bell(struct shunt_group *group, struct shunt_device *device)
 {
-	struct shunt_group *group = &engine->group;
-	int bell = make_bell(engine, device);
+	int bell = make_bell(group, device);
 
 	if (bell < 0)
 		return bell;
 	shunt_lock_take(&group->lock);
 	device->open = true;
 	group->open = true;
-	group->hooks->opened(device);
-	change_bell(engine, bell);
+	device->hooks->opened(device);
+	change_bell(group, bell);
 	shunt_lock_leave(&group->lock);
 	return 0;
 }
 
-int shunt_devices_set_apart(struct shunt_engine *engine, struct shunt_device *device,
+int shunt_devices_set_apart(struct shunt_group *group, struct shunt_device *device,
 			    struct ibv_pd *pd)
 {
-	struct shunt_group *group = &engine->group;
 	int before = device->channel->fd, result;
 
 	if (!device->kind->set_apart)
@@ -172,11 +171,11 @@ int shunt_devices_set_apart(struct shunt_engine *engine, struct shunt_device *de
 	if (result || before == device->channel->fd)
 		return result;
 	if (open_devices(group) > 1) {	/* nobody empties the one before any more */
-		engine->sys->epoll_ctl(group->bell, EPOLL_CTL_DEL, before, NULL);
-		return join(engine, group->bell, device);
+		group->sys->epoll_ctl(group->bell, EPOLL_CTL_DEL, before, NULL);
+		return join(group, group->bell, device);
 	}
 	shunt_lock_take(&group->lock);
-	change_bell(engine, device->channel->fd);
+	change_bell(group, device->channel->fd);
 	shunt_lock_leave(&group->lock);
 	return 0;
 }
@@ -184,38 +183,48 @@ int shunt_devices_set_apart(struct shunt_engine *engine, struct shunt_device *de
 /* --- devices --- */
 
 /* Nobody tries again before a while has passed. */
-static struct shunt_device *no_device(struct shunt_device *device, const char *error)
+static struct shunt_device *no_device(struct shunt_group *group, struct shunt_device *device,
+				      const char *error)
 {
-	struct shunt_engine *engine = device->engine;
-
 	shunt_log(SHUNT_LOG_WARN, "connections stay on TCP: %s", error);
-	shunt_lock_take(&engine->group.lock);
-	snprintf(engine->device_error, sizeof(engine->device_error), "%s", error);
-	shunt_lock_leave(&engine->group.lock);
-	device->closed_until = shunt_now(engine) + CLOSED_NS;
+	shunt_lock_take(&group->lock);
+	snprintf(group->device_error, sizeof(group->device_error), "%s", error);
+	shunt_lock_leave(&group->lock);
+	device->closed_until = group->sys->now() + CLOSED_NS;
 	return NULL;
 }
 
-static struct shunt_device *open_now(struct shunt_engine *engine, enum shunt_which which,
+/* NULL: any of the kind. */
+static const char *wanted_name(const struct shunt_group *group)
+{
+	const char *name;
+
+	shunt_config_device(group->config->device, &name);
+	return name;
+}
+
+static struct shunt_device *open_now(struct shunt_group *group, enum shunt_which which,
 				     const struct shunt_way *way)
 {
-	struct shunt_group *group = &engine->group;
 	struct shunt_device *device = &group->devices[which];
-	char error[sizeof(engine->device_error)];
+	char error[sizeof(group->device_error)];
 
-	if (shunt_now(engine) < device->closed_until)
+	if (group->sys->now() < device->closed_until)
 		return NULL;
-	device->engine = engine;
+	device->loop = group->loop;
+	device->group = group;
+	device->fault = group->fault;
+	device->hooks = &group->hooks->device;
 	device->imm = (struct shunt_imm_calls) { 0 };
 	device->kind = which == SHUNT_SOFT ? &shunt_device_soft : &shunt_device_verbs;
-	if (device->kind->open(device, engine, way, error, sizeof(error)))
-		return no_device(device, error);
-	if (prepare(engine, device))
+	if (device->kind->open(device, wanted_name(group), way, error, sizeof(error)))
+		return no_device(group, device, error);
+	if (prepare(group, device))
 		goto close_device;
-	if (hang_bell(engine, device))
+	if (hang_bell(group, device))
 		goto destroy_cqs;
 	shunt_lock_take(&group->lock);
-	engine->device_error[0] = 0;
+	group->device_error[0] = 0;
 	shunt_lock_leave(&group->lock);
 	return device;
 
@@ -226,50 +235,50 @@ destroy_cqs:
 	device->kind->free_channel(device);
 close_device:
 	device->kind->close(device);
-	return no_device(device, "the device has no queues for us: out of memory or descriptors");
+	return no_device(group, device,
+			 "the device has no queues for us: out of memory or descriptors");
 }
 
-static struct shunt_device *open_device(struct shunt_engine *engine, enum shunt_which which,
+static struct shunt_device *open_device(struct shunt_group *group, enum shunt_which which,
 					const struct shunt_way *way)
 {
 	struct shunt_device *device;
 
-	shunt_loading_begin(&engine->fds);
-	device = open_now(engine, which, way);
-	shunt_loading_end(&engine->fds);
+	shunt_loading_begin(group->loop->fds);
+	device = open_now(group, which, way);
+	shunt_loading_end(group->loop->fds);
 	return device;
 }
 
-struct shunt_device *shunt_devices_open(struct shunt_engine *engine, enum shunt_which which)
+struct shunt_device *shunt_devices_open(struct shunt_group *group, enum shunt_which which)
 {
-	struct shunt_device *device = &engine->group.devices[which];
+	struct shunt_device *device = &group->devices[which];
 
-	return device->open ? device : open_device(engine, which, NULL);
+	return device->open ? device : open_device(group, which, NULL);
 }
 
-struct shunt_device *shunt_devices_open_way(struct shunt_engine *engine, const struct shunt_way *way)
+struct shunt_device *shunt_devices_open_way(struct shunt_group *group, const struct shunt_way *way)
 {
+	const char *name = wanted_name(group);
 	int unused = -1;
 
-	if (engine->device_name && strcmp(engine->device_name, way->device))
-		return shunt_devices_open(engine, SHUNT_VERBS);	/* whoever names a device means it */
+	if (name && strcmp(name, way->device))
+		return shunt_devices_open(group, SHUNT_VERBS);	/* whoever names a device means it */
 	for (int i = SHUNT_VERBS; i <= SHUNT_VERBS_LAST; i++) {
-		struct shunt_device *device = &engine->group.devices[i];
+		struct shunt_device *device = &group->devices[i];
 
 		if (device->open && device->kind->leads(device, way))
 			return device;
 		if (!device->open && unused < 0)
 			unused = i;
 	}
-	return unused < 0 ? NULL : open_device(engine, unused, way);
+	return unused < 0 ? NULL : open_device(group, unused, way);
 }
 
-void shunt_devices_close(struct shunt_engine *engine)
+void shunt_devices_close(struct shunt_group *group)
 {
-	struct shunt_group *group = &engine->group;
-
 	if (open_devices(group) > 1)
-		shunt_own_fds_close(&engine->fds, group->bell);
+		shunt_own_fds_close(group->loop->fds, group->bell);
 	group->open = false;
 	for (int i = 0; i < SHUNT_DEVICES; i++) {
 		struct shunt_device *device = &group->devices[i];
@@ -286,24 +295,25 @@ void shunt_devices_close(struct shunt_engine *engine)
 	group->bell = 0;
 }
 
-void shunt_devices_abandon(struct shunt_engine *engine)
+void shunt_devices_abandon(struct shunt_group *group)
 {
-	struct shunt_group *group = &engine->group;
-	const struct shunt_hooks *hooks = group->hooks;
-
 	for (int i = 0; i < SHUNT_DEVICES; i++)
 		if (group->devices[i].open)
 			group->devices[i].kind->abandon(&group->devices[i]);
 	if (open_devices(group) > 1)
-		shunt_own_fds_close(&engine->fds, group->bell);
-	memset(group, 0, sizeof(*group));
+		shunt_own_fds_close(group->loop->fds, group->bell);
+	*group = (struct shunt_group){ .hooks = group->hooks,
+				       .config = group->config,
+				       .sys = group->sys,
+				       .loop = group->loop,
+				       .fault = group->fault,
+				       .single_core = group->single_core,
+				       .finished = group->finished };
 	shunt_lock_rank(&group->lock, SHUNT_RANK_GROUP);
-	group->hooks = hooks;
 }
 
-struct ibv_cq *shunt_devices_cq(struct shunt_engine *engine, struct shunt_device *device)
+struct ibv_cq *shunt_devices_cq(struct shunt_group *group, struct shunt_device *device)
 {
-	struct shunt_group *group = &engine->group;
 	uint32_t least = UINT32_MAX;
 	bool full;
 

@@ -8,23 +8,23 @@
 
 #include "core/device/device.h"
 
-struct shunt_engine;
+struct shunt_group;
 struct shunt_group;
 
 /* Opens the device on first use. NULL: none. */
-struct shunt_device *shunt_devices_open(struct shunt_engine *engine, enum shunt_which which);
+struct shunt_device *shunt_devices_open(struct shunt_group *group, enum shunt_which which);
 /* The RDMA device that leads to a peer, with the port and the address of that way. NULL: none, or too many. */
-struct shunt_device *shunt_devices_open_way(struct shunt_engine *engine, const struct shunt_way *way);
-void shunt_devices_close(struct shunt_engine *engine);
+struct shunt_device *shunt_devices_open_way(struct shunt_group *group, const struct shunt_way *way);
+void shunt_devices_close(struct shunt_group *group);
 /* The largest power of two that is no more than either; of queues. */
 uint32_t shunt_devices_depth(uint64_t wanted, uint32_t most);
 /* In a fork's child: nothing of the parent's is torn down; its memory is shared with the peers, its numbers are copies. */
-void shunt_devices_abandon(struct shunt_engine *engine);
+void shunt_devices_abandon(struct shunt_group *group);
 /* The peer of this domain of the device is not trusted (device.h). 0 or -errno. */
-int shunt_devices_set_apart(struct shunt_engine *engine, struct shunt_device *device,
+int shunt_devices_set_apart(struct shunt_group *group, struct shunt_device *device,
 			    struct ibv_pd *pd);
 /* The CQ for a new lane: one that has the fewest. NULL: no room for more. */
-struct ibv_cq *shunt_devices_cq(struct shunt_engine *engine, struct shunt_device *device);
+struct ibv_cq *shunt_devices_cq(struct shunt_group *group, struct shunt_device *device);
 /* So many lanes more complete in the CQ. group.lock held. */
 void shunt_devices_count(struct shunt_group *group, const struct ibv_cq *cq, int change);
 

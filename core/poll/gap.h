@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 struct ibv_wc;
-struct shunt_engine;
+struct shunt_group;
 
 struct shunt_gap {	/* of the last poll that was timed; group.lock */
 	uint64_t polls;		/* group.polls then: a poll in between was not timed */
@@ -26,16 +26,16 @@ struct shunt_gap {	/* of the last poll that was timed; group.lock */
 };
 
 /* A timed poll: for this, or for SHUNT_SLOW_US. */
-#define shunt_gap_is_timed(engine)                                                \
-	((shunt_config_live(&(engine)->config.poll_warn_us) |     \
-	  shunt_config_live(&(engine)->config.slow_us)) != 0)
+#define shunt_gap_is_timed(group)                                                \
+	((shunt_config_live(&(group)->config->poll_warn_us) |     \
+	  shunt_config_live(&(group)->config->slow_us)) != 0)
 /* A timed poll begins. How long bytes that it finds may have waited; 0: no longer than they may. */
-uint64_t shunt_gap_begin(struct shunt_engine *engine, uint64_t now);
+uint64_t shunt_gap_begin(struct shunt_group *group, uint64_t now);
 /* Of `count` completions those that bring bytes. True: there are some, and they have been told of. */
-bool shunt_gap_found(struct shunt_engine *engine, const struct ibv_wc *wc, int count, uint64_t ns);
+bool shunt_gap_found(struct shunt_group *group, const struct ibv_wc *wc, int count, uint64_t ns);
 /* The poll that began at `now` is over. */
-void shunt_gap_end(struct shunt_engine *engine, uint64_t now);
+void shunt_gap_end(struct shunt_group *group, uint64_t now);
 /* A thread that would have been woken by an arrival sleeps no more. */
-void shunt_gap_woke(struct shunt_engine *engine);
+void shunt_gap_woke(struct shunt_group *group);
 
 #endif

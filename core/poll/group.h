@@ -18,7 +18,7 @@
 #define SHUNT_CQS_MAX 64	/* beyond SHUNT_CQS they are made as lanes need them */
 #define SHUNT_LANE_ROWS 1024	/* 2^n: 8,192 links of strangers are eight in a row */
 
-struct shunt_engine;
+struct shunt_group;
 struct shunt_epset;
 struct shunt_lane;
 struct shunt_loop;
@@ -26,25 +26,24 @@ struct shunt_sleeper;
 struct shunt_stream;
 
 /*
- * Calls of polling into rooms above it; set with the engine, and never changed. group.lock held, except for `settle`.
+ * Calls of polling into rooms above it; set with the group, and never changed. group.lock held, except for `settle`.
  */
 struct shunt_hooks {
-	/* A device has been opened: faults may stand before it. */
-	void (*opened)(struct shunt_device *device);
+	struct shunt_device_hooks device;
 	/* Acts on a completion. */
-	void (*apply)(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
-	/* Something changed on a stream that has watches; as shunt_group_notify(). */
-	void (*notify)(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+	void (*apply)(struct shunt_group *group, const struct ibv_cq *cq, const struct ibv_wc *wc);
+	/* Something changed on a stream that has watches; as shunt_sleep_notify(). */
+	void (*notify)(struct shunt_group *group, struct shunt_stream *stream, uint32_t what);
 	/* The leader's channel moves to this set, in which a thread sleeps. False: it cannot. */
-	bool (*ring_in)(struct shunt_engine *engine, struct shunt_epset *set);
+	bool (*ring_in)(struct shunt_group *group, struct shunt_epset *set);
 	/* Receives are posted again on the lanes of group.polled.repost_lanes. */
-	void (*repost)(struct shunt_engine *engine);
+	void (*repost)(struct shunt_group *group);
 	/* A lane has work that the completion of a send may make possible. */
-	bool (*stalls)(struct shunt_engine *engine);
+	bool (*stalls)(struct shunt_group *group);
 	/* Bytes of the program have been found that may have waited for a poll so many ns; `count` is what this poll took with them. */
-	void (*late)(struct shunt_engine *engine, const struct ibv_wc *wc, uint64_t ns, int count);
+	void (*late)(struct shunt_group *group, const struct ibv_wc *wc, uint64_t ns, int count);
 	/* Lanes are served, and streams pass their switches, until none of polled.kick_lanes and group.settle is left. */
-	void (*settle)(struct shunt_engine *engine);
+	void (*settle)(struct shunt_group *group);
 };
 
 /*
@@ -70,9 +69,15 @@ struct shunt_polled {
 struct shunt_group {
 	/* Seldom written. */
 	const struct shunt_hooks *hooks;
+	const struct shunt_config *config;
+	const struct shunt_sys *sys;
 	struct shunt_loop *loop;
+	struct shunt_fault *fault;	/* may stand before devices */
+	bool single_core;		/* of the machine: polling could only keep the peer from running */
+	bool finished;			/* the process ends */
 	_Atomic bool open;		/* there is a device */
 	_Atomic uint64_t sleep_cost;	/* ns, see sleepcost.h; 0: not measured */
+	char device_error[200];	/* reason for no device, "" with a device; with the lock */
 	struct shunt_device devices[SHUNT_DEVICES];	/* by enum shunt_which; opened as links need them */
 	_Atomic int bell;		/* to sleep on: the channel of the device that is open, or an epoll of all theirs */
 	struct shunt_cqs cqs;
@@ -82,6 +87,7 @@ struct shunt_group {
 	_Atomic bool after_due;		/* polled.kick_lanes or settle is not empty */
 	struct shunt_polled polled;
 	uint64_t polls, empty_polls, completions;
+	uint64_t emptied_at;	/* ns: all that was there then has been polled; while polled.metered */
 
 	_Alignas(64) struct shunt_gap gap;
 	struct shunt_sleeper *sleepers;
@@ -108,7 +114,7 @@ struct shunt_group {
  * Takes what completions there are, up to a limit, and applies them. Returns how many. May be called with stream and
  * lane locks held; does nothing when another thread is polling.
  */
-int shunt_group_poll(struct shunt_engine *engine);
+int shunt_group_poll(struct shunt_group *group);
 /*
  * So many completions can be there at most. A loop that takes all there are takes no more than that. Otherwise a peer that
  * posts as fast as we poll could keep the loop for ever. group.lock held.
@@ -118,27 +124,27 @@ int64_t shunt_group_most(const struct shunt_group *group);
  * Takes all there are now, and not what comes meanwhile. Waits for another thread's poll. No lock right of group.lock
  * held.
  */
-void shunt_group_poll_fully(struct shunt_engine *engine);
+void shunt_group_poll_fully(struct shunt_group *group);
 /* The same with group.lock already held; the caller runs shunt_group_after() once it has left it. */
-int shunt_group_poll_locked(struct shunt_engine *engine);
+int shunt_group_poll_locked(struct shunt_group *group);
 
 /* Does the work that polls have left. No lock held but of a stream. */
 
-static inline void shunt_group_after(struct shunt_engine *engine, struct shunt_group *group)
+static inline void shunt_group_after(struct shunt_group *group)
 {
 	if (__builtin_expect(atomic_load_explicit(&group->after_due, memory_order_relaxed), 0))
-		group->hooks->settle(engine);
+		group->hooks->settle(group);
 }
 
 /*
  * Asks for an event on the next completion of any CQ: what is there already raises none, so an arming thread polls
  * before it sleeps. With group.lock held.
  */
-void shunt_group_arm(struct shunt_engine *engine);
+void shunt_group_arm(struct shunt_group *group);
 
 struct shunt_rest {
 	bool (*over)(
-		struct shunt_engine *engine,
+		struct shunt_group *group,
 		void *arg); /* what is waited for is there; called after a poll, no lock held */
 	void *arg;
 	int fd; /* ends the rest, too, by POLLIN; -1 none */
@@ -149,21 +155,12 @@ struct shunt_rest {
  * Sleeps on the completion channel until something comes, unless it is over: the sleep of a thread that waits for
  * no stream. True: it is over. No lock right of group.lock held.
  */
-bool shunt_group_rest(struct shunt_engine *engine, struct shunt_rest *rest);
+bool shunt_group_rest(struct shunt_group *group, struct shunt_rest *rest);
 /* Takes the events that ended a sleep. */
-void shunt_group_take_event(struct shunt_engine *engine);
+void shunt_group_take_event(struct shunt_group *group);
 /* The same, and as many completions as SHUNT_POLL takes with one wake-up. No lock right of group.lock held. */
-void shunt_group_hear(struct shunt_engine *engine);
+void shunt_group_hear(struct shunt_group *group);
 /* As shunt_group_poll_locked(), after an event was taken. */
-void shunt_group_hear_locked(struct shunt_engine *engine);
-
-/*
- * Something changed on the stream (poll bits in `what`): epoll sets list it, its sleepers wake.
- * group.lock held.
- */
-void shunt_group_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
-/* The same from outside the lock. */
-void shunt_group_tell(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
-
+void shunt_group_hear_locked(struct shunt_group *group);
 
 #endif

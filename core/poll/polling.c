@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/engine.h"
 #include "core/fd/thread.h"
 #include "core/poll/polling.h"
+#include "core/poll/group.h"
+#include "core/base/config.h"
+#include "core/base/sys.h"
 
 #define DISPLACED 100000	/* ns: no turn of a spin takes so long while its thread has the core */
 #define STAY 50000		/* ns between two looks around of a wait that never sleeps */
@@ -15,40 +17,40 @@ static const struct shunt_polling modes[] = {
 	{ .name = "adaptive", .drains = true, .spins = true },
 };
 
-const struct shunt_polling *shunt_polling(const struct shunt_engine *engine)
+const struct shunt_polling *shunt_polling(const struct shunt_group *group)
 {
-	return &modes[shunt_config_live(&engine->config.poll)];
+	return &modes[shunt_config_live(&group->config->poll)];
 }
 
-static uint64_t budget(struct shunt_engine *engine)
+static uint64_t budget(struct shunt_group *group)
 {
-	uint64_t wanted = engine->single_core ? 0 :
-						shunt_config_live(&engine->config.spin_us) * 1000;
+	uint64_t wanted = group->single_core ? 0 :
+						shunt_config_live(&group->config->spin_us) * 1000;
 
 	return shunt_thread_budget(
-		wanted, 2 * atomic_load_explicit(&engine->group.sleep_cost, memory_order_relaxed));
+		wanted, 2 * atomic_load_explicit(&group->sleep_cost, memory_order_relaxed));
 }
 
-bool shunt_spin_begin(struct shunt_engine *engine, struct shunt_spin *spin, uint64_t deadline)
+bool shunt_spin_begin(struct shunt_group *group, struct shunt_spin *spin, uint64_t deadline)
 {
-	*spin = (struct shunt_spin) { .mode = shunt_polling(engine),
+	*spin = (struct shunt_spin) { .mode = shunt_polling(group),
 				      .deadline = deadline,
 				      .gap = DISPLACED,
-				      .retries = shunt_config_live(&engine->config.poll_retry) };
+				      .retries = shunt_config_live(&group->config->poll_retry) };
 	if (spin->mode->stays) {
 		spin->budget = STAY;
 		spin->retries = UINT64_MAX;
-		return !engine->single_core;
+		return !group->single_core;
 	}
 	if (!spin->mode->spins || !spin->retries)
 		return false;
-	spin->budget = budget(engine);
+	spin->budget = budget(group);
 	return spin->budget != 0;
 }
 
-bool shunt_spin_look(struct shunt_engine *engine, struct shunt_spin *spin)
+bool shunt_spin_look(struct shunt_group *group, struct shunt_spin *spin)
 {
-	uint64_t now = shunt_now(engine);
+	uint64_t now = group->sys->now();
 
 	if (!spin->until)
 		spin->until = spin->deadline < now + spin->budget ? spin->deadline : now + spin->budget;
@@ -58,19 +60,17 @@ bool shunt_spin_look(struct shunt_engine *engine, struct shunt_spin *spin)
 	return now < spin->until;
 }
 
-bool shunt_spin_end(struct shunt_engine *engine, struct shunt_spin *spin, bool hit)
+bool shunt_spin_end(struct shunt_group *group, struct shunt_spin *spin, bool hit)
 {
 	bool expired = spin->looked >= spin->deadline;
-	struct shunt_group *group = &engine->group;
-
 	if (spin->mode->stays) {
 		if (hit || expired)
 			return false;
-		engine->sys->yield();	/* perhaps to whom we wait for */
+		group->sys->yield();	/* perhaps to whom we wait for */
 		return true;
 	}
 	if (hit && spin->until)
-		shunt_spin_look(engine, spin);	/* was it found only because somebody else ran meanwhile? */
+		shunt_spin_look(group, spin);	/* was it found only because somebody else ran meanwhile? */
 	__atomic_fetch_add(hit ? &group->spin_hits : &group->spins, 1, __ATOMIC_RELAXED);
 	if (shunt_thread_polled(hit	? SHUNT_SPUN_FOUND :
 				expired ? SHUNT_SPUN_EXPIRED :

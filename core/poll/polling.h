@@ -35,7 +35,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct shunt_engine;
+struct shunt_group;
 
 struct shunt_polling {
 	const char *name;
@@ -45,7 +45,7 @@ struct shunt_polling {
 	bool stays;	/* goes on polling as long as there is something to wait for */
 };
 
-const struct shunt_polling *shunt_polling(const struct shunt_engine *engine);
+const struct shunt_polling *shunt_polling(const struct shunt_group *group);
 
 struct shunt_spin {	/* the polling of one wait, after its first poll has found nothing */
 	const struct shunt_polling *mode;
@@ -60,14 +60,14 @@ struct shunt_spin {	/* the polling of one wait, after its first poll has found n
 };
 
 /* False: this wait is not to spin. */
-bool shunt_spin_begin(struct shunt_engine *engine, struct shunt_spin *spin, uint64_t deadline);
+bool shunt_spin_begin(struct shunt_group *group, struct shunt_spin *spin, uint64_t deadline);
 /* A look at the clock. False: the spin is over. */
-bool shunt_spin_look(struct shunt_engine *engine, struct shunt_spin *spin);
+bool shunt_spin_look(struct shunt_group *group, struct shunt_spin *spin);
 /*
  * The spin is over; whether it found what was waited for. True: nothing was found, but the wait is not to sleep
  * either: it is a cancellation point here, looks around, and goes on.
  */
-bool shunt_spin_end(struct shunt_engine *engine, struct shunt_spin *spin, bool hit);
+bool shunt_spin_end(struct shunt_group *group, struct shunt_spin *spin, bool hit);
 
 /* A poll has taken `found` completions. False: that was one fruitless poll too many. */
 static inline bool shunt_spin_counts(struct shunt_spin *spin, int found)
@@ -77,9 +77,10 @@ static inline bool shunt_spin_counts(struct shunt_spin *spin, int found)
 }
 
 /* The same, with a look at the clock now and then. */
-static inline bool shunt_spin_on(struct shunt_engine *engine, struct shunt_spin *spin, int found)
+static inline bool shunt_spin_on(struct shunt_group *group, struct shunt_spin *spin, int found)
 {
-	return shunt_spin_counts(spin, found) && (++spin->turns & 15 || shunt_spin_look(engine, spin));
+	return shunt_spin_counts(spin, found) &&
+	       (++spin->turns & 15 || shunt_spin_look(group, spin));
 }
 
 #endif

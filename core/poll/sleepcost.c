@@ -2,10 +2,13 @@
 #include <errno.h>
 #include <linux/futex.h>
 #include <sched.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include "core/engine.h"
 #include "core/poll/sleepcost.h"
+#include "core/base/sys.h"
+#include "core/base/lock.h"
 
 #define ROUNDS 8
 #define PATIENCE 800000		/* ns that the program may lose in all */
@@ -42,14 +45,14 @@ void shunt_sleepcost_partner(struct shunt_sleepcost *cost)
 }
 
 /* Until the partner has had its turn, or time is up. True: in time, and this thread has slept meanwhile. */
-static bool await_turn(struct shunt_engine *engine, struct shunt_sleepcost *cost, uint32_t turn,
+static bool await_turn(const struct shunt_sys *sys, struct shunt_sleepcost *cost, uint32_t turn,
 		       uint64_t until)
 {
 	bool slept = false;
 	uint64_t now;
 
 	while (atomic_load(&cost->turn) == turn) {
-		now = shunt_now(engine);
+		now = sys->now();
 		if (now >= until)
 			return false;
 		slept = wait_while(cost, turn, until - now);
@@ -58,37 +61,37 @@ static bool await_turn(struct shunt_engine *engine, struct shunt_sleepcost *cost
 }
 
 /* One round trip; 0 where it does not count: both must have slept, on two cores. */
-static uint64_t round_trip(struct shunt_engine *engine, struct shunt_sleepcost *cost, uint32_t turn,
+static uint64_t round_trip(const struct shunt_sys *sys, struct shunt_sleepcost *cost, uint32_t turn,
 			   uint64_t until)
 {
-	uint64_t start = shunt_now(engine);
+	uint64_t start = sys->now();
 	bool slept;
 
 	atomic_store(&cost->turn, turn);
 	slept = wake(cost);
-	slept &= await_turn(engine, cost, turn, until);
-	return slept && atomic_load(&cost->cpu) != sched_getcpu() ? shunt_now(engine) - start : 0;
+	slept &= await_turn(sys, cost, turn, until);
+	return slept && atomic_load(&cost->cpu) != sched_getcpu() ? sys->now() - start : 0;
 }
 
 /* The partner falls asleep meanwhile. */
-static void pass(struct shunt_engine *engine)
+static void pass(const struct shunt_sys *sys)
 {
-	uint64_t until = shunt_now(engine) + SETTLE;
+	uint64_t until = sys->now() + SETTLE;
 
-	while (shunt_now(engine) < until)
+	while (sys->now() < until)
 		shunt_pause();
 }
 
-uint64_t shunt_sleepcost_measure(struct shunt_engine *engine, struct shunt_sleepcost *cost)
+uint64_t shunt_sleepcost_measure(const struct shunt_sys *sys, struct shunt_sleepcost *cost)
 {
-	uint64_t until = shunt_now(engine) + PATIENCE, shortest = 0;
+	uint64_t until = sys->now() + PATIENCE, shortest = 0;
 	int saved = errno;
 
-	for (uint32_t turn = 1; turn < 2 * ROUNDS && shunt_now(engine) < until; turn += 2) {
+	for (uint32_t turn = 1; turn < 2 * ROUNDS && sys->now() < until; turn += 2) {
 		uint64_t took;
 
-		pass(engine);
-		took = round_trip(engine, cost, turn, until);
+		pass(sys);
+		took = round_trip(sys, cost, turn, until);
 		if (took && (!shortest || took < shortest))
 			shortest = took;
 	}

@@ -8,16 +8,17 @@
 #define SHUNT_CORE_POLL_SLEEPCOST_H
 
 #include <stdint.h>
+#include "core/base/sys.h"
 
 struct shunt_sleepcost {
 	_Atomic uint32_t turn;	/* odd: the partner's */
 	_Atomic int cpu;	/* where the partner was */
 };
 
-struct shunt_engine;
+struct shunt_sys;
 
 /* Nanoseconds, 0 where nothing could be measured; takes less than a millisecond. */
-uint64_t shunt_sleepcost_measure(struct shunt_engine *engine, struct shunt_sleepcost *cost);
+uint64_t shunt_sleepcost_measure(const struct shunt_sys *sys, struct shunt_sleepcost *cost);
 /* The partner: returns when the measurement is over. */
 void shunt_sleepcost_partner(struct shunt_sleepcost *cost);
 

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
-#include "core/engine.h"
 #include "core/poll/sleeper.h"
+#include "core/poll/group.h"
+#include "core/loop/loop.h"
+#include "core/fd/own_fds.h"
+#include "core/base/log.h"
+#include "core/base/sys.h"
 
 #define HEIRS 16	/* sleepers that are looked at for the next leader */
 
-void shunt_sleeper_kick(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
+void shunt_sleeper_kick(struct shunt_group *group, struct shunt_sleeper *sleeper)
 {
 	uint64_t one = 1;
 	int saved = errno;
@@ -13,61 +17,55 @@ void shunt_sleeper_kick(struct shunt_engine *engine, struct shunt_sleeper *sleep
 	if (!sleeper->asleep)
 		return;
 	sleeper->asleep = false;
-	engine->group.kicks++;
+	group->kicks++;
 	if (sleeper->kick_fd < 0)
 		return;		/* it wakes by itself, soon */
-	if (engine->sys->write(sleeper->kick_fd, &one, sizeof(one)) < 0)
+	if (group->sys->write(sleeper->kick_fd, &one, sizeof(one)) < 0)
 		shunt_log(SHUNT_LOG_ERROR, "cannot wake a thread: error %d", errno);
 	errno = saved;
 }
 
-void shunt_sleeper_cancelled(struct shunt_engine *engine)
+void shunt_sleeper_cancelled(struct shunt_group *group)
 {
-	struct shunt_group *group = &engine->group;
-
 	shunt_lock_take(&group->lock);
 	for (struct shunt_sleeper *sleeper = group->sleepers; sleeper; sleeper = sleeper->next) {
 		if (!sleeper->heeds)
 			continue;
 		sleeper->told = true;
-		shunt_sleeper_kick(engine, sleeper);
+		shunt_sleeper_kick(group, sleeper);
 	}
 	shunt_lock_leave(&group->lock);
 }
 
-void shunt_sleeper_enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
+void shunt_sleeper_enter(struct shunt_group *group, struct shunt_sleeper *sleeper)
 {
-	struct shunt_group *group = &engine->group;
-
-	shunt_assert_held(&engine->group.lock);
+	shunt_assert_held(&group->lock);
 	sleeper->previous = NULL;
 	sleeper->next = group->sleepers;
 	if (group->sleepers)
 		group->sleepers->previous = sleeper;
 	group->sleepers = sleeper;
 	sleeper->leader = false;
-	shunt_sleeper_lead(engine, sleeper);
+	shunt_sleeper_lead(group, sleeper);
 }
 
-void shunt_sleeper_begin(struct shunt_engine *engine, struct shunt_sleeper *sleeper, bool ready)
+void shunt_sleeper_begin(struct shunt_group *group, struct shunt_sleeper *sleeper, bool ready)
 {
-	struct shunt_group *group = &engine->group;
-
-	shunt_assert_held(&engine->group.lock);
+	shunt_assert_held(&group->lock);
 	sleeper->asleep = !ready && !(group->open && group->polled.more);
 	if (sleeper->asleep)
 		group->sleeps++;
 }
 
 /* A thread that has nothing to hear of completions would be woken for nothing. */
-static void wake_a_leader(struct shunt_engine *engine)
+static void wake_a_leader(struct shunt_group *group)
 {
-	struct shunt_sleeper *sleeper = engine->group.sleepers;
+	struct shunt_sleeper *sleeper = group->sleepers;
 
 	while (sleeper && sleeper->apart)
 		sleeper = sleeper->next;
 	if (sleeper)
-		shunt_sleeper_kick(engine, sleeper);
+		shunt_sleeper_kick(group, sleeper);
 }
 
 /* A thread asleep in an epoll set, best in that of the last leader. Others would not wake by what a leader sleeps on. */
@@ -89,12 +87,11 @@ static struct shunt_sleeper *in_a_set(const struct shunt_group *group,
  * not there already. Nothing is lost. The CQs are still armed, or the last leader has taken their event, and
  * armed them again (rearm() in group.c). An event that it has not taken wakes the next.
  */
-static bool leads_asleep(struct shunt_engine *engine, const struct shunt_sleeper *last)
+static bool leads_asleep(struct shunt_group *group, const struct shunt_sleeper *last)
 {
-	struct shunt_group *group = &engine->group;
 	struct shunt_sleeper *next = in_a_set(group, last);
 
-	if (!next || !group->hooks->ring_in(engine, next->set))
+	if (!next || !group->hooks->ring_in(group, next->set))
 		return false;
 	next->leader = true;
 	group->leader = next;
@@ -105,11 +102,9 @@ static bool leads_asleep(struct shunt_engine *engine, const struct shunt_sleeper
  * Without a leader, whoever leaves wakes the next to become it: also one that was woken to lead and does not
  * come back.
  */
-void shunt_sleeper_leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
+void shunt_sleeper_leave(struct shunt_group *group, struct shunt_sleeper *sleeper)
 {
-	struct shunt_group *group = &engine->group;
-
-	shunt_assert_held(&engine->group.lock);
+	shunt_assert_held(&group->lock);
 	if (sleeper->previous)
 		sleeper->previous->next = sleeper->next;
 	else
@@ -118,18 +113,16 @@ void shunt_sleeper_leave(struct shunt_engine *engine, struct shunt_sleeper *slee
 		sleeper->next->previous = sleeper->previous;
 	if (group->leader == sleeper) {
 		group->leader = NULL;
-		shunt_gap_woke(engine);
-		if (group->open && leads_asleep(engine, sleeper))
+		shunt_gap_woke(group);
+		if (group->open && leads_asleep(group, sleeper))
 			return;
 	}
 	if (group->open && !group->leader)
-		wake_a_leader(engine);
+		wake_a_leader(group);
 }
 
-bool shunt_sleeper_lead(struct shunt_engine *engine, struct shunt_sleeper *sleeper)
+bool shunt_sleeper_lead(struct shunt_group *group, struct shunt_sleeper *sleeper)
 {
-	struct shunt_group *group = &engine->group;
-
 	if (!group->open || group->leader || sleeper->apart)
 		return false;
 	sleeper->leader = true;

@@ -27,7 +27,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct shunt_engine;
+struct shunt_group;
 struct shunt_epset;
 struct shunt_stream;
 
@@ -51,14 +51,14 @@ struct shunt_sleep_on {	/* a sleeper's interest in one stream, or of a poll in o
 };
 
 /* The first to come that is not apart leads: it must arm the CQ and sleep on the channel as well. */
-void shunt_sleeper_enter(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+void shunt_sleeper_enter(struct shunt_group *group, struct shunt_sleeper *sleeper);
 /* After the poll that follows: falls asleep unless it is `ready` or the poll has left something behind. */
-void shunt_sleeper_begin(struct shunt_engine *engine, struct shunt_sleeper *sleeper, bool ready);
-void shunt_sleeper_leave(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+void shunt_sleeper_begin(struct shunt_group *group, struct shunt_sleeper *sleeper, bool ready);
+void shunt_sleeper_leave(struct shunt_group *group, struct shunt_sleeper *sleeper);
 /* Woken and still in the list: leads from here on, if nobody does. */
-bool shunt_sleeper_lead(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
-void shunt_sleeper_kick(struct shunt_engine *engine, struct shunt_sleeper *sleeper);
+bool shunt_sleeper_lead(struct shunt_group *group, struct shunt_sleeper *sleeper);
+void shunt_sleeper_kick(struct shunt_group *group, struct shunt_sleeper *sleeper);
 /* A thread has been cancelled: who heeds that looks whether it is the one. */
-void shunt_sleeper_cancelled(struct shunt_engine *engine);
+void shunt_sleeper_cancelled(struct shunt_group *group);
 
 #endif

@@ -55,7 +55,7 @@ static bool is_complete(struct shunt_throttle *throttle, uint64_t number)
 
 	if (atomic_load(&lane->retired) >= number)
 		return true;
-	shunt_group_poll(throttle->link->engine);
+	shunt_group_poll(&throttle->link->engine->group);
 	return atomic_load(&lane->retired) >= number;
 }
 

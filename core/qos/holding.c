@@ -97,7 +97,7 @@ static const char *arrivals_count(struct shunt_arrivals *arrivals, uint32_t byte
 	struct shunt_throttle *throttle = throttle_of(arrivals);
 	struct shunt_holding *holding = &throttle->holding;
 	struct shunt_engine *engine = throttle->link->engine;
-	uint64_t emptied = engine->emptied_at, spare;
+	uint64_t emptied = engine->group.emptied_at, spare;
 
 	spare = spare_of(holding, throttle->link, emptied);
 	shunt_meter_take(&holding->meter, bytes, emptied);

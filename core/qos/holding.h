@@ -10,7 +10,7 @@
  *
  * The meter. Lanes of a link with a limit are metered: each data message that comes is counted, under group.lock. The
  * meter is the client's bucket as the node sees it. It saves 35 ms, counted from the last poll that has emptied the
- * CQs (engine.emptied_at). So a late poll, which brings much at once, accuses nobody. A lower rate counts for what
+ * CQs (engine.group.emptied_at). So a late poll, which brings much at once, accuses nobody. A lower rate counts for what
  * was posted 250 ms after it was told. Beyond the limit, and a send buffer of each stream, the link is held.
  * rx.withheld keeps CREDIT, RING and word 15 back (core/lane/lane_serve.c). The service thread does that work when
  * the excess has fallen due.

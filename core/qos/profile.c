@@ -186,14 +186,14 @@ static int completions_take(struct profile *profile)
 		profile->done += profile->chain;
 	}
 	if (!count)
-		profile->device->engine->sys->yield();
+		profile->device->loop->fds->sys->yield();
 	return count < 0 ? -EIO : 0;
 }
 
 /* False: the clock does not go. */
 static bool look_at_clock(struct profile *profile)
 {
-	uint64_t now = profile->device->engine->sys->now();
+	uint64_t now = profile->device->loop->fds->sys->now();
 
 	profile->stuck = now == profile->now ? profile->stuck + 1 : 0;
 	profile->now = now;
@@ -226,7 +226,7 @@ static int take_samples(struct profile *profile, uint64_t rates[SAMPLES])
 	uint64_t until, warm_up;
 	int count = 0, result;
 
-	profile->now = profile->device->engine->sys->now();
+	profile->now = profile->device->loop->fds->sys->now();
 	until = profile->now + PATIENCE_NS;
 	result = sample(profile, until, &warm_up);
 	while (!result && count < SAMPLES) {
@@ -261,9 +261,9 @@ int shunt_profile(struct shunt_device *device, uint64_t *mean, uint64_t *sigma)
 	uint64_t rates[SAMPLES];
 	int result;
 
-	shunt_own_fds_begin(&device->engine->fds);
+	shunt_own_fds_begin(device->loop->fds);
 	result = profile_make(&profile);
-	shunt_own_fds_end(&device->engine->fds);
+	shunt_own_fds_end(device->loop->fds);
 	if (!result)
 		result = take_samples(&profile, rates);
 	profile_unmake(&profile);

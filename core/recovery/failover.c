@@ -8,6 +8,7 @@
 #include "core/lane/send_queue.h"
 #include "core/stream/pinned.h"
 #include "core/leave.h"
+#include "core/stream/sleep.h"
 #include "core/stream/streams.h"
 #include "core/service.h"
 #include "core/stream/hand_back.h"
@@ -36,8 +37,9 @@ static bool is_flushed(const struct shunt_link *link)
 	return true;
 }
 
-static bool flush_is_over(struct shunt_engine *engine, void *link)
+static bool flush_is_over(struct shunt_group *group, void *link)
 {
+	struct shunt_engine *engine = shunt_engine_of(group, group);
 	bool flushed;
 
 	shunt_lock_take(&engine->group.lock);
@@ -52,7 +54,7 @@ static void await_flush(struct shunt_engine *engine, struct shunt_link *link)
 		.over = flush_is_over, .arg = link, .fd = -1, .until = shunt_now(engine) + FLUSH_NS
 	};
 
-	while (!shunt_group_rest(engine, &rest) && shunt_now(engine) < rest.until)
+	while (!shunt_group_rest(&engine->group, &rest) && shunt_now(engine) < rest.until)
 		;
 }
 
@@ -126,7 +128,7 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 	};
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_track_settle(engine, stream);
-	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
+	shunt_sleep_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	/* A pinned buffer is what is kept of it: its call goes on when the peer has said what it lacks. */
 	if (!shunt_heading_halted(&stream->seat->out.heading))
@@ -205,8 +207,8 @@ static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_fork_rest_over(stream);
 	shunt_pinned_tell(stream);
-	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
-	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
+	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);
 	shunt_retire_tell_relative(engine, stream);
 }

@@ -83,7 +83,7 @@ static bool look(struct shunt_service *service)
 	struct shunt_link *link = service->keep_next;
 
 	if (!link) {
-		shunt_group_poll_fully(service->engine);	/* perhaps nobody else does, and one has failed */
+		shunt_group_poll_fully(&service->engine->group);	/* perhaps nobody else does, and one has failed */
 		service->keeping = false;
 		link = service->links;
 	}

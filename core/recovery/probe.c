@@ -114,7 +114,7 @@ int shunt_probe_command(struct shunt_engine *engine, int count, char **words,
 			probes[count++] = (struct probe) { .link = link };
 		}
 	do
-		shunt_group_poll_fully(engine);
+		shunt_group_poll_fully(&engine->group);
 	while (look(probes, count) && shunt_now(engine) < until);
 	return tell(probes, count, answer);
 }

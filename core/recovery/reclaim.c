@@ -115,7 +115,7 @@ void shunt_reclaim_run(struct shunt_task *task)
 	uint64_t now = shunt_now(service->engine);
 	bool again = false;
 
-	shunt_group_poll_fully(service->engine);	/* perhaps nobody else does */
+	shunt_group_poll_fully(&service->engine->group);	/* perhaps nobody else does */
 	for (struct shunt_link *link = service->links; link; link = link->next) {
 		again |= look_at_streams(service->engine, link, now);
 		again |= shunt_arena_tidy(&link->arena);

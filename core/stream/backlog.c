@@ -13,6 +13,7 @@
 #include "core/stream/decision.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/eof.h"
+#include "core/stream/sleep.h"
 #include "core/stream/wait.h"
 
 /* --- the bytes --- */
@@ -174,7 +175,7 @@ int shunt_backlog_write(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (sent < 0 || tx->backlog.done == tx->backlog.size) {	/* nobody is there to get it */
 			shunt_backlog_free(stream);
 			push(engine, fd);
-			shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
+			shunt_sleep_tell(engine, stream, SHUNT_READY_TRACK);
 		}
 	}
 	give_linger(engine, stream);
@@ -216,7 +217,7 @@ void shunt_backlog_moves(struct shunt_stream *stream, uint32_t events)
 		engine->sys->shutdown(stream->tx.backlog.fd, SHUT_WR);
 	shunt_backlog_over(stream);
 	shunt_lock_leave(&stream->tx.lock);
-	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_ANSWERED);
+	shunt_sleep_tell(engine, stream, EPOLLOUT | SHUNT_READY_ANSWERED);
 	shunt_streams_unhold(stream);
 }
 

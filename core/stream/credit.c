@@ -4,12 +4,13 @@
 #include "core/engine.h"
 #include "core/lane/remote_read.h"
 #include "core/lane/roster.h"
+#include "core/stream/sleep.h"
 
 void shunt_credit_go_on(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (__builtin_expect(shunt_seat_rest(&stream->seat->out), 0)) {
 		atomic_store(&stream->seat->out.stuck_since, 0);
-		shunt_roster_kick(engine, stream->seat->lane);
+		shunt_roster_kick(&engine->group, stream->seat->lane);
 	}
 }
 
@@ -25,7 +26,7 @@ const char *shunt_credit_heard(struct shunt_engine *engine, struct shunt_stream 
 	atomic_store(&out->ring.consumed, upto);
 	shunt_credit_go_on(engine, stream);
 	if (shunt_seat_unstarve(out))
-		shunt_group_notify(engine, stream, EPOLLOUT);
+		shunt_sleep_notify(engine, stream, EPOLLOUT);
 	return NULL;
 }
 

@@ -37,7 +37,7 @@ static void judge(struct shunt_engine *engine, struct shunt_stream *stream)
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	shunt_group_poll_fully(engine);
+	shunt_group_poll_fully(&engine->group);
 	if (is_unsaid(stream))
 		error = take_error(stream);
 	if (error)

@@ -9,6 +9,7 @@
 #include "core/service.h"
 #include "core/stream/credit.h"
 #include "core/stream/loss.h"
+#include "core/stream/sleep.h"
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
 
@@ -72,7 +73,7 @@ void shunt_expire_end(struct shunt_engine *engine, struct shunt_stream *stream, 
 
 void shunt_expire_tell(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	shunt_group_tell(engine, stream,
+	shunt_sleep_tell(engine, stream,
 			 EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_TRACK);
 	shunt_pinned_tell(stream);
 }
@@ -117,7 +118,7 @@ static uint64_t expire_due(struct shunt_engine *engine)
 
 	while ((stream = shunt_streams_next(engine, &sweep)) != NULL) {
 		if (look.next)
-			shunt_group_poll_fully(engine);	/* credit that nobody has looked at */
+			shunt_group_poll_fully(&engine->group);	/* credit that nobody has looked at */
 		look.next = 0;
 		look_at(engine, stream);
 	}

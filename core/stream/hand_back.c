@@ -10,6 +10,7 @@
 #include "core/stream/backlog.h"
 #include "core/stream/credit.h"
 #include "core/stream/overflow.h"
+#include "core/stream/sleep.h"
 #include "core/stream/wait.h"
 
 #define SETTLING 1000000000ull	/* ns that the modelled device may take for a full queue */
@@ -261,7 +262,7 @@ static bool has_left(struct shunt_stream *stream, int fd, bool spare)
 
 	shunt_assert_held(&stream->tx.lock);
 	atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
-	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
+	shunt_sleep_tell(engine, stream, SHUNT_READY_TRACK);
 	all = shunt_backlog_write(engine, fd, stream) != -EAGAIN;
 	if (!all && spare)
 		shunt_backlog_free(stream);

@@ -11,6 +11,7 @@
 #include "core/stream/repeat.h"
 #include "core/stream/reset_unread.h"
 #include "core/stream/settle.h"
+#include "core/stream/sleep.h"
 #include "core/stream/traced.h"
 #include "core/stream/tuple.h"
 #include "core/stream/wait.h"
@@ -35,7 +36,7 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 	    shunt_end_learn(&stream->end, SHUNT_LEARN_REFUSAL, 0) & SHUNT_END_REFUSED)
 		return;
 	shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
-	shunt_roster_kick(engine, stream->seat->lane);
+	shunt_roster_kick(&engine->group, stream->seat->lane);
 }
 
 /* The first lines of what has come, before the program reads it: the other core has them (SHUNT_PREFETCH). */
@@ -66,7 +67,7 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 	    shunt_traced_expects(stream->seat->lane->followed))
 		shunt_traced_arrive(engine, stream->seat->lane, stream, tail);	/* before a reader has it */
 	atomic_store_explicit(&in->tail, tail, memory_order_release);
-	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_ARRIVED);
+	shunt_sleep_notify(engine, stream, EPOLLIN | SHUNT_READY_ARRIVED);
 	return NULL;
 }
 
@@ -102,7 +103,7 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 		return "an upgrade before its proof";
 	if (__builtin_expect(at < atomic_load(&rx->head), 0) && shunt_repeat_overtook(stream, at)) {
 		count_announced(engine, stream);
-		shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
+		shunt_sleep_notify(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
 		return NULL;
 	}
 	if (atomic_load(&in->boundary) != SHUNT_NEVER || at < atomic_load(&rx->head) ||
@@ -114,7 +115,7 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 	atomic_store(&in->boundary, at);
 	count_announced(engine, stream);
 	shunt_settle_later(engine, stream);
-	shunt_group_notify(engine, stream, EPOLLIN);
+	shunt_sleep_notify(engine, stream, EPOLLIN);
 	return NULL;
 }
 
@@ -131,7 +132,7 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 		atomic_store(&in->second, at);	/* behind an upgrade that has not been passed */
 	count_announced(engine, stream);
 	shunt_settle_later(engine, stream);
-	shunt_group_notify(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* the end may come over TCP */
+	shunt_sleep_notify(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* the end may come over TCP */
 	return NULL;
 }
 
@@ -174,7 +175,7 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	if (early)
 		return NULL;
 	/* The kernel may be asked for more now: ready.c. */
-	shunt_group_notify(engine, stream,
+	shunt_sleep_notify(engine, stream,
 			   EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
 	return NULL;
 }
@@ -187,7 +188,7 @@ static void on_reset(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_end_learn(&stream->end, SHUNT_LEARN_RESET,
 			atomic_load(&stream->end.fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
 	shunt_credit_go_on(engine, stream);
-	shunt_group_notify(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+	shunt_sleep_notify(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 }
 
 static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offer)
@@ -203,7 +204,7 @@ static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *str
 		shunt_request_memory(&engine->loop);	/* a sender that is idle uses it, too: reclaim.c */
 	shunt_credit_go_on(engine, stream);
 	shunt_seat_unstarve(&stream->seat->out);
-	shunt_group_notify(engine, stream, EPOLLOUT);
+	shunt_sleep_notify(engine, stream, EPOLLOUT);
 	return NULL;
 }
 
@@ -234,7 +235,7 @@ static void on_blocked(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (atomic_load(&rx->head) != atomic_load(&in->tail))
 		return;
 	shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_CREDIT);
-	shunt_roster_kick(engine, stream->seat->lane);
+	shunt_roster_kick(&engine->group, stream->seat->lane);
 }
 
 /*
@@ -258,7 +259,7 @@ static const char *on_switched(struct shunt_engine *engine, struct shunt_stream 
 	if ((!is_announced(out, at) && !is_announced(out, at)) ||
 	    !shunt_heading_try(&out->heading, SHUNT_HEADING_IS_PASSED))
 		return "a switch confirmed that was not announced";
-	shunt_group_notify(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_sleep_notify(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 	return NULL;
 }
 
@@ -307,11 +308,11 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 			return "a release behind a refusal";	/* who refuses was never there */
 		if (__builtin_expect(shunt_seat_fin_is_due(&stream->seat->out), 0)) {	/* it may not have to wait any more */
 			shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
-			shunt_roster_kick(engine, stream->seat->lane);
+			shunt_roster_kick(&engine->group, stream->seat->lane);
 		}
 		shunt_credit_go_on(engine, stream);
 		/* Behind a reset all has been told. */
-		shunt_group_notify(
+		shunt_sleep_notify(
 			engine, stream,
 			SHUNT_READY_RELEASED |
 				(shunt_end_has(&stream->end, SHUNT_END_RESET) ? 0 : EPOLLOUT));
@@ -342,7 +343,7 @@ static const char *on_lane(struct shunt_lane *lane)
 		return "credit for more receives than its queue has";
 	atomic_store(&lane->allowed, value);
 	if (atomic_load(&lane->waiting) || atomic_load(&lane->lane_due))
-		shunt_roster_kick(link->engine, lane);
+		shunt_roster_kick(&link->engine->group, lane);
 	return NULL;
 }
 
@@ -387,7 +388,7 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 static void kick_if_waiting(struct shunt_engine *engine, struct shunt_lane *lane)
 {
 	if (atomic_load(&lane->waiting) || atomic_load(&lane->holding) || atomic_load(&lane->lane_due))
-		shunt_roster_kick(engine, lane);
+		shunt_roster_kick(&engine->group, lane);
 }
 
 /* The WR was under way when the last poll began that could have seen it: time in the CQ since then does not count. */
@@ -425,7 +426,7 @@ static void on_sent(struct shunt_engine *engine, struct shunt_lane *lane, uint64
 /* Which queue it is of, only wr_id says (ibv_poll_cq(3)). */
 static void on_error(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc)
 {
-	struct shunt_lane *lane = shunt_roster_find(engine, cq, wc->qp_num);
+	struct shunt_lane *lane = shunt_roster_find(&engine->group, cq, wc->qp_num);
 
 	if (!lane)
 		return;
@@ -435,9 +436,10 @@ static void on_error(struct shunt_engine *engine, const struct ibv_cq *cq, const
 				    "its queue pair failed");
 }
 
-void shunt_inbound_late(struct shunt_engine *engine, const struct ibv_wc *wc, uint64_t ns,
+void shunt_inbound_late(struct shunt_group *group, const struct ibv_wc *wc, uint64_t ns,
 			int count)
 {
+	struct shunt_engine *engine = shunt_engine_of(group, group);
 	struct shunt_lane *lane = (struct shunt_lane *)(uintptr_t)wc->wr_id;
 	struct shunt_stream *stream = shunt_streams_at(lane->link,
 						       ntohl(wc->imm_data) & SHUNT_IMM_STREAM_MASK);
@@ -451,8 +453,10 @@ void shunt_inbound_late(struct shunt_engine *engine, const struct ibv_wc *wc, ui
 	shunt_slow_took(&engine->steps, shunt_now(engine), ns, &about);
 }
 
-void shunt_inbound_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc)
+void shunt_inbound_apply(struct shunt_group *group, const struct ibv_cq *cq,
+			 const struct ibv_wc *wc)
 {
+	struct shunt_engine *engine = shunt_engine_of(group, group);
 	struct shunt_lane *lane;
 	const char *wrong;
 
@@ -461,14 +465,14 @@ void shunt_inbound_apply(struct shunt_engine *engine, const struct ibv_cq *cq, c
 		return;
 	}
 	if (!(wc->opcode & IBV_WC_RECV)) {
-		lane = shunt_roster_find(engine, cq, wc->qp_num);
+		lane = shunt_roster_find(&engine->group, cq, wc->qp_num);
 		if (lane)
 			on_sent(engine, lane, wc->wr_id);
 		return;
 	}
 	lane = (struct shunt_lane *)(uintptr_t)wc->wr_id;
 	if (__builtin_expect(++lane->received >= lane->repost_at, 0))
-		shunt_roster_repost(engine, lane);
+		shunt_roster_repost(&engine->group, lane);
 	/* The peer has been told that it has not come; or what was before it was not believed, so it is out of place. */
 	if (__builtin_expect(atomic_load_explicit(&lane->link->state, memory_order_relaxed) >= SHUNT_LINK_BROKEN ||
 			     atomic_load_explicit(&lane->link->distrusted, memory_order_relaxed), 0))

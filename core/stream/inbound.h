@@ -11,11 +11,13 @@
 struct ibv_cq;
 struct ibv_wc;
 struct shunt_engine;
+struct shunt_group;
 struct shunt_stream;
 
 /* Applies one completion. group.lock held. */
-void shunt_inbound_apply(struct shunt_engine *engine, const struct ibv_cq *cq, const struct ibv_wc *wc);
+void shunt_inbound_apply(struct shunt_group *group, const struct ibv_cq *cq,
+			 const struct ibv_wc *wc);
 /* Its bytes may have waited for a poll so long: that is noted. group.lock held. */
-void shunt_inbound_late(struct shunt_engine *engine, const struct ibv_wc *wc, uint64_t ns,
+void shunt_inbound_late(struct shunt_group *group, const struct ibv_wc *wc, uint64_t ns,
 			int count);
 #endif

@@ -9,6 +9,7 @@
 #include "core/stream/credit.h"
 #include "core/stream/loss.h"
 #include "core/stream/proof.h"
+#include "core/stream/sleep.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
 
@@ -128,8 +129,9 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	/* The kernel's edges may have been spent on calls that were refused before it was known that this track remains. */
-	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_ARRIVED |
-			 SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
+	shunt_sleep_tell(engine, stream,
+			 EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP |
+				 SHUNT_READY_ARRIVED | SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 }
 

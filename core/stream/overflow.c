@@ -3,6 +3,7 @@
 #include "core/service.h"
 #include "core/stream/kernel_tcp.h"
 #include "core/fd/own_fds.h"
+#include "core/stream/sleep.h"
 #include "core/stream/wait.h"
 #include <errno.h>
 #include <fcntl.h>
@@ -202,7 +203,7 @@ void shunt_overflow_changed(struct shunt_stream *stream)
 		return;
 	atomic_store(&seat->out.overflow.most, 0);
 	if (shunt_seat_unstarve(&seat->out))
-		shunt_group_tell(stream->engine, stream, EPOLLOUT);
+		shunt_sleep_tell(stream->engine, stream, EPOLLOUT);
 }
 
 /* --- readers that do not read --- */
@@ -246,7 +247,7 @@ static void open_waiting(struct shunt_stream *stream)
 		if (shunt_overflow_is_kept(stream))
 			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
 		else if (shunt_seat_unstarve(out))
-			shunt_group_tell(stream->engine, stream, EPOLLOUT);
+			shunt_sleep_tell(stream->engine, stream, EPOLLOUT);
 	}
 	shunt_lock_leave(&tx->lock);
 }
@@ -258,7 +259,7 @@ static bool open_stuck(struct shunt_engine *engine)
 	struct shunt_sweep sweep = { .wants = is_stuck, .arg = &look };
 	struct shunt_stream *stream;
 
-	shunt_group_poll_fully(engine);	/* credit that nobody has looked at */
+	shunt_group_poll_fully(&engine->group);	/* credit that nobody has looked at */
 	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
 		open_waiting(stream);
 	return look.again;

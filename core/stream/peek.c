@@ -117,7 +117,7 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_handover_ask(engine, fd, stream);
-	shunt_group_poll(engine);
+	shunt_group_poll(&engine->group);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
 	if (!shunt_intake_on_link(&in->intake) || atomic_load(&in->boundary) != SHUNT_NEVER)
@@ -159,7 +159,7 @@ int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_strea
 		shunt_offer_used(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		shunt_handover_ask(engine, fd, stream);
-	shunt_group_poll(engine);
+	shunt_group_poll(&engine->group);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_track_settle(engine, stream);
 	if (!shunt_intake_on_link(&in->intake))	/* else bytes of the link come first */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/pinned.h"
+#include "core/stream/sleep.h"
 #include "core/stream/wait.h"
 #include <sys/socket.h>
 #include "core/base/copy.h"
@@ -63,7 +64,7 @@ void shunt_pinned_tell(struct shunt_stream *stream)
 	if (!shunt_send_queue_pinned_wr(stream->seat))
 		return;
 	atomic_store(&atomic_load(&stream->seat->window)->pinned_wr, 0);
-	shunt_group_tell(stream->engine, stream, SHUNT_READY_FETCHED);
+	shunt_sleep_tell(stream->engine, stream, SHUNT_READY_FETCHED);
 }
 
 /* The seat, and with it the link and its domain, has waited for this (delivered.c). */
@@ -77,12 +78,12 @@ static void let_seat_go(struct shunt_stream *stream)
 	if (stream->seat->link && atomic_load(&stream->state) != SHUNT_LINKED) {
 		dead = atomic_load(&stream->seat->lane->failed);
 		shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
-		shunt_roster_kick(engine, stream->seat->lane);
+		shunt_roster_kick(&engine->group, stream->seat->lane);
 	}
 	if (dead)	/* nobody is there to release it */
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
 	shunt_lock_leave(&group->lock);
-	shunt_group_after(engine, group);
+	shunt_group_after(group);
 	if (dead)
 		shunt_loop_wake(&engine->loop);
 }

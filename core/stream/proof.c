@@ -4,6 +4,7 @@
 #include "core/stream/handover.h"
 #include "core/stream/eof.h"
 #include "core/stream/nonce.h"
+#include "core/stream/sleep.h"
 #include "core/stream/tuple.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
@@ -127,7 +128,7 @@ static void move(struct shunt_stream *stream, enum shunt_proof to, uint64_t at)
 /* From now on the kernel's readiness for input is not the program's where the nonce comes next. */
 static void tell_readers(struct shunt_stream *stream)
 {
-	shunt_group_tell(stream->engine, stream,
+	shunt_sleep_tell(stream->engine, stream,
 			 EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
 }
 
@@ -334,7 +335,7 @@ void shunt_proof_end_waiting(struct shunt_engine *engine)
 static void turn(struct shunt_stream *stream, enum shunt_show to)
 {
 	atomic_store(&stream->seat->out.show, to);
-	shunt_group_tell(stream->engine, stream,
+	shunt_sleep_tell(stream->engine, stream,
 			 EPOLLOUT | SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
 }
 

@@ -23,6 +23,7 @@
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
 #include "core/stream/ready.h"
+#include "core/stream/sleep.h"
 #include "core/stream/slow_stream.h"
 #include "core/stream/takeover.h"
 #include "core/stream/backlog.h"
@@ -110,7 +111,7 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	struct shunt_message message = { .type = SHUNT_MSG_LEAVE };
 
-	shunt_group_poll_fully(engine);
+	shunt_group_poll_fully(&engine->group);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
@@ -128,7 +129,7 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_link_send(stream->seat->link, &message, NULL, 0);
 	}
 	shunt_lock_leave(&stream->tx.lock);
-	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 }
 
@@ -190,7 +191,7 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	if (done)
-		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	return done;
 }
@@ -271,7 +272,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	}
 	if (!taken)
 		shunt_patience_end(stream->seat->link);
-	shunt_group_poll_fully(engine);
+	shunt_group_poll_fully(&engine->group);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (done && !taken && shunt_intake_repeats(&stream->seat->in.intake))
@@ -286,12 +287,13 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	if (!taken)
 		stop_sending_heard(engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
-	shunt_group_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* from here on the kernel tells of it, whatever becomes of the rest */
+	shunt_sleep_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* from here on the kernel tells of it, whatever becomes of the rest */
 	shunt_lock_leave(&stream->rx.lock);
 	shunt_retire_complete(engine, stream);
 	/* The kernel's edges may have been spent on calls that were refused meanwhile. */
-	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
-			 SHUNT_READY_SETTLED);
+	shunt_sleep_tell(engine, stream,
+			 EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
+				 SHUNT_READY_SETTLED);
 	if (!done && !shunt_leave_is_due(engine))	/* there it is not the last resort */
 		shunt_decision_say(SHUNT_LOG_WARN, stream,
 				   "it cannot be handed to another program: its peer has ended the "
@@ -571,7 +573,7 @@ static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_link_distrust(stream->seat->link, shunt_hand_back_wrong);
 	else if (result && !is_unanswered(result))
 		shunt_link_send(stream->seat->link, &message, NULL, 0);
-	shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	return result != -EAGAIN;
 }
 
@@ -600,7 +602,7 @@ void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_link_distrust(stream->seat->link, "a second request to hand back");
 		return;
 	}
-	shunt_group_poll_fully(engine);
+	shunt_group_poll_fully(&engine->group);
 	if (may_answer(stream) && answer(engine, stream))
 		return;
 	shunt_streams_hold(stream);
@@ -682,14 +684,14 @@ enum shunt_told shunt_retire_yield(struct shunt_engine *engine, struct shunt_str
 	default:
 		return SHUNT_TOLD_NOTHING;
 	}
-	shunt_group_poll_fully(engine);
+	shunt_group_poll_fully(&engine->group);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	told = yield(engine, stream, stand, to_owner);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (told != SHUNT_TOLD_NOTHING)
-		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	return told;
 }
 

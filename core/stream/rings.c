@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include "core/engine.h"
 #include "core/stream/rings.h"
+#include "core/stream/sleep.h"
 
 #define GROW_LOG 4	/* a ring that was too small is followed by one 16 times its size */
 

@@ -219,12 +219,12 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		got = receive_tcp(engine, fd, stream, to, flags);
 		if (got != 0)
 			return got;
-		shunt_group_poll_fully(engine);
+		shunt_group_poll_fully(&engine->group);
 		if (!switch_due(stream)) {
 			got = shunt_eof_reached(stream);
 			if (got != -EAGAIN || !shunt_eof_counts(stream))
 				return got;
-			if (!shunt_fault_device_hurries(engine))
+			if (!shunt_fault_device_hurries(&engine->group))
 				return shunt_eof_of_tcp(stream, fd);
 		}
 	}
@@ -369,7 +369,7 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 			return done;
 		if (got != -EAGAIN || done >= wanted)
 			break;
-		if (shunt_group_poll(engine) > 0)
+		if (shunt_group_poll(&engine->group) > 0)
 			continue;
 		if (atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_CANDIDATE)
 			expire(engine, stream);

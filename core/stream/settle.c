@@ -26,9 +26,9 @@ static void settle(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_leave(&stream->rx.lock);
 }
 
-void shunt_settle_all(struct shunt_engine *engine)
+void shunt_settle_all(struct shunt_group *group)
 {
-	struct shunt_group *group = &engine->group;
+	struct shunt_engine *engine = shunt_engine_of(group, group);
 	struct shunt_lane *lane = NULL;
 	struct shunt_stream *stream;
 	bool stalled = false;

@@ -11,6 +11,7 @@
 #include "core/stream/hand_back.h"
 #include "core/stream/proof.h"
 #include "core/stream/backlog.h"
+#include "core/stream/sleep.h"
 
 void shunt_tx_say_end(struct shunt_stream *stream)
 {
@@ -136,6 +137,6 @@ leave:
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (linked)
-		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP);
+		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP);
 	return result;
 }

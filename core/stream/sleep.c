@@ -14,11 +14,11 @@ static void look(struct shunt_sleep *sleep)
 	struct shunt_group *group = &sleep->engine->group;
 
 	if (sleep->sleeper.leader)
-		shunt_group_arm(sleep->engine);
+		shunt_group_arm(&sleep->engine->group);
 	group->looker = sleep->sleeper.set;	/* what comes now is its own: it looks before it sleeps */
-	shunt_group_poll_locked(sleep->engine);
+	shunt_group_poll_locked(&sleep->engine->group);
 	group->looker = NULL;
-	shunt_sleeper_begin(sleep->engine, &sleep->sleeper, sleep->ready(sleep->arg));
+	shunt_sleeper_begin(&sleep->engine->group, &sleep->sleeper, sleep->ready(sleep->arg));
 }
 
 void shunt_sleep_fall(struct shunt_sleep *sleep)
@@ -36,10 +36,10 @@ void shunt_sleep_fall(struct shunt_sleep *sleep)
 		on->next = on->stream->sleepers;
 		on->stream->sleepers = on;
 	}
-	shunt_sleeper_enter(engine, &sleep->sleeper);
+	shunt_sleeper_enter(&engine->group, &sleep->sleeper);
 	look(sleep);
 	shunt_lock_leave(&group->lock);
-	shunt_group_after(engine, group);
+	shunt_group_after(group);
 }
 
 void shunt_sleep_rise(struct shunt_sleep *sleep, bool rung)
@@ -48,7 +48,7 @@ void shunt_sleep_rise(struct shunt_sleep *sleep, bool rung)
 
 	shunt_thread.sleep_fd = 0;
 	if (rung)	/* at once: it wakes more threads where several sleep in one set */
-		shunt_group_take_event(sleep->engine);
+		shunt_group_take_event(&sleep->engine->group);
 	shunt_lock_take(&group->lock);
 	for (size_t i = 0; i < sleep->count; i++) {
 		struct shunt_sleep_on **p;
@@ -60,15 +60,15 @@ void shunt_sleep_rise(struct shunt_sleep *sleep, bool rung)
 		*p = sleep->on[i].next;
 	}
 	sleep->sleeper.asleep = false;	/* it need not be kicked for what it finds itself */
-	shunt_sleeper_leave(sleep->engine, &sleep->sleeper);
+	shunt_sleeper_leave(&sleep->engine->group, &sleep->sleeper);
 	if (rung) {	/* armed anew if another leads by now */
 		group->looker = sleep->sleeper.set;
-		shunt_group_hear_locked(sleep->engine);
+		shunt_group_hear_locked(&sleep->engine->group);
 		group->looker = NULL;
 	}
 	shunt_lock_leave(&group->lock);
 	if (rung)
-		shunt_group_after(sleep->engine, group);
+		shunt_group_after(group);
 }
 
 static void cancelled(void *arg)
@@ -99,11 +99,11 @@ static bool sleeps_on(struct shunt_sleep *sleep)
 		return false;
 	shunt_waker_drain(&engine->fds, sleep->sleeper.kick_fd);
 	shunt_lock_take(&group->lock);
-	leads = !sleep->sleeper.told && shunt_sleeper_lead(engine, &sleep->sleeper);
+	leads = !sleep->sleeper.told && shunt_sleeper_lead(&engine->group, &sleep->sleeper);
 	if (leads)
 		look(sleep);
 	shunt_lock_leave(&group->lock);
-	shunt_group_after(engine, group);
+	shunt_group_after(group);
 	return leads && is_asleep(sleep);
 }
 
@@ -155,4 +155,28 @@ int shunt_sleep(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count,
 			    shunt_waker_patience(&sleep->engine->fds, waker, deadline), mask);
 	shunt_waker_give(&sleep->engine->fds, waker);
 	return result;
+}
+
+/* --- who is told --- */
+
+void shunt_sleep_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
+{
+	shunt_assert_held(&engine->group.lock);
+	if (stream->watches)
+		engine->group.hooks->notify(&engine->group, stream, what);
+	for (struct shunt_sleep_on *on = stream->sleepers; on; on = on->next) {
+		if (!(what & on->events))
+			continue;
+		on->sleeper->told = true;
+		shunt_sleeper_kick(&engine->group, on->sleeper);
+	}
+}
+
+void shunt_sleep_tell(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
+{
+	struct shunt_group *group = &engine->group;
+
+	shunt_lock_take(&group->lock);
+	shunt_sleep_notify(engine, stream, what);
+	shunt_lock_leave(&group->lock);
 }

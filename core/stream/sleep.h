@@ -40,4 +40,12 @@ void shunt_sleep_rise(struct shunt_sleep *sleep, bool rung);
  */
 int shunt_sleep(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count, uint64_t deadline, const sigset_t *mask);
 
+/*
+ * Something changed on the stream (poll bits in `what`): epoll sets list it, its sleepers wake.
+ * group.lock held.
+ */
+void shunt_sleep_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+/* The same from outside the lock. */
+void shunt_sleep_tell(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/kernel_tcp.h"
 #include "core/stream/release.h"
+#include "core/stream/sleep.h"
 #include "core/stream/stream_end.h"
 #include "core/fd/own_fds.h"
 #include "core/stream/deferred_fin.h"
@@ -30,7 +31,7 @@ void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *strea
 static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	shunt_assert_held(&stream->rx.lock);
-	shunt_group_poll_fully(engine);
+	shunt_group_poll_fully(&engine->group);
 	shunt_track_settle(engine, stream);
 	if (stream->parting == SHUNT_DISSOLVED || shunt_streams_resets(engine, stream, fd))
 		shunt_streams_reset(engine, stream, fd);
@@ -86,7 +87,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (stream->role == SHUNT_LISTENER)
 		engine->end_hooks->withdraw(engine, stream);
 	if (seated)
-		shunt_group_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLHUP);	/* whatever a sleeper asks for */
+		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLHUP);	/* whatever a sleeper asks for */
 	else
 		shunt_streams_free(stream);
 }

@@ -43,7 +43,7 @@ int shunt_stream_link_error(struct shunt_engine *engine, struct shunt_stream *st
 
 	if (error || atomic_load(&stream->state) != SHUNT_LINKED)
 		return error;
-	shunt_group_poll(engine);
+	shunt_group_poll(&engine->group);
 	return shunt_stream_pop_error(stream);
 }
 

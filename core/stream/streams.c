@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/fork/fork_rest.h"
+#include "core/stream/sleep.h"
 #include "core/stream/streams.h"
 #include "core/stream/handover.h"
 #include "core/stream/wait.h"
@@ -232,7 +233,7 @@ static void answer_nobody(struct shunt_stream *stream)
 
 	shunt_fork_rest_over(stream);
 	if (retiring == SHUNT_RETIRING || retiring == SHUNT_TAKEN)
-		shunt_group_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
+		shunt_sleep_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
 	shunt_handover_answer(stream->engine, stream);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/track.h"
+#include "core/stream/sleep.h"
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -72,7 +73,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		shunt_lane_request(stream->seat->lane, stream->seat,
 				   SHUNT_WORK_HANDBACK | shunt_seat_rest(out));
 	}
-	shunt_group_tell(engine, stream, SHUNT_READY_TRACK);
+	shunt_sleep_tell(engine, stream, SHUNT_READY_TRACK);
 	shunt_service_paces(engine);
 }
 
@@ -133,7 +134,7 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 	    !shunt_heading_halted(&out->heading))
 		shunt_track_choose(engine, stream);
 	if (shunt_heading_on_link(&out->heading) != before)
-		shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* a waiter for room waits on the other track */
+		shunt_sleep_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* a waiter for room waits on the other track */
 	shunt_service_paces(engine);	/* another track may be wanted, even if this one is the same */
 }
 
@@ -175,7 +176,7 @@ static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stre
 	    atomic_load(&stream->seat->leaving.asked) != SHUNT_GIVEN_AWAY)
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_SWITCHED);
 	/* Of the end the program has been told when FIN came. */
-	shunt_group_tell(engine, stream,
+	shunt_sleep_tell(engine, stream,
 			 shunt_end_at(&stream->end) == head ? SHUNT_READY_TRACK :
 							      EPOLLIN | SHUNT_READY_TRACK);
 }

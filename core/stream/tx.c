@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/fork/fork_rest.h"
 #include "core/stream/credit.h"
+#include "core/stream/sleep.h"
 #include "core/stream/tx.h"
 #include <errno.h>
 #include <pthread.h>
@@ -123,7 +124,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 		/* Said before the last look at the credit, so that the next one is told of. */
 		atomic_fetch_add(&tx->refusals, 1);
 		atomic_store(&out->starved, true);
-		shunt_group_poll(engine);
+		shunt_group_poll(&engine->group);
 		more = place(stream, from, bytes - taken, gather);
 		taken += more;
 		if (more)
@@ -214,7 +215,7 @@ void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_strea
 	shunt_reset_unread_answer(engine, fd, stream);
 	shunt_heading_turn(&stream->seat->out.heading, SHUNT_HEADING_LEAVES);
 	stream->seat->out.quick = false;
-	shunt_group_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_sleep_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
 }
 
 /* The peer's position is not known: TCP_USER_TIMEOUT runs, and the kernel's own keepalive. */
@@ -249,7 +250,7 @@ static void listen_now_and_then(struct shunt_engine *engine, struct shunt_seat_o
 	if (now - out->hearing.at < DEAF_TICKS || engine->loop.manual)	/* a simulation is the same each time */
 		return;
 	out->hearing.at = now;
-	shunt_group_poll(engine);
+	shunt_group_poll(&engine->group);
 }
 
 /* One attempt, without waiting. Bytes taken, -EAGAIN or -errno. */

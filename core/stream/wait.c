@@ -43,19 +43,20 @@ static bool poll_awhile(struct shunt_engine *engine, struct shunt_stream *stream
 	bool hit;
 	int n;
 
-	while (shunt_polling(engine)->drains && shunt_group_poll(engine) > 0 && !ready(stream, events))
+	while (shunt_polling(&engine->group)->drains && shunt_group_poll(&engine->group) > 0 &&
+	       !ready(stream, events))
 		;
 	if (ready(stream, events) || shunt_thread.signalled)
 		return true;
-	if (unseen(stream, events) || !shunt_spin_begin(engine, &spin, deadline))
+	if (unseen(stream, events) || !shunt_spin_begin(&engine->group, &spin, deadline))
 		return false;
 	do {
 		if (spin.turns >= EAGER)
 			shunt_pause();
-		n = shunt_group_poll(engine);
+		n = shunt_group_poll(&engine->group);
 		hit = ready(stream, events) || shunt_thread.signalled;
-	} while (!hit && shunt_spin_on(engine, &spin, n));
-	if (!shunt_spin_end(engine, &spin, hit))
+	} while (!hit && shunt_spin_on(&engine->group, &spin, n));
+	if (!shunt_spin_end(&engine->group, &spin, hit))
 		return hit;
 	pthread_testcancel();
 	return true;

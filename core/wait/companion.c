@@ -52,8 +52,10 @@ int shunt_companion_lead(struct shunt_engine *engine, struct shunt_epset *set)
 	return 0;
 }
 
-bool shunt_companion_ring_in(struct shunt_engine *engine, struct shunt_epset *set)
+bool shunt_companion_ring_in(struct shunt_group *group, struct shunt_epset *set)
 {
+	struct shunt_engine *engine = shunt_engine_of(group, group);
+
 	return !shunt_companion_lead(engine, set) && engine->group.channel_set == set;
 }
 

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 
 struct shunt_engine;
+struct shunt_group;
 struct shunt_epset;
 
 /* The set has one from here on. 0 or -ENOMEM. */
@@ -17,7 +18,7 @@ int shunt_companion_open(struct shunt_engine *engine, struct shunt_epset *set);
 /* The thread about to sleep in the set leads: the completion channel moves there. 0 or -ENOMEM. */
 int shunt_companion_lead(struct shunt_engine *engine, struct shunt_epset *set);
 /* The same where a thread of the set sleeps already, and leads from here on. False: it does not wake by the channel. */
-bool shunt_companion_ring_in(struct shunt_engine *engine, struct shunt_epset *set);
+bool shunt_companion_ring_in(struct shunt_group *group, struct shunt_epset *set);
 /* Is what the leader sleeps on in the set now? No lock held: it may be otherwise a moment later. */
 bool shunt_companion_rings(struct shunt_engine *engine, const struct shunt_epset *set);
 /*

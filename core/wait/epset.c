@@ -148,8 +148,9 @@ static void rehome_all(struct shunt_engine *engine, struct shunt_stream *stream,
 	errno = saved;
 }
 
-void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what)
+void shunt_epset_notify(struct shunt_group *group, struct shunt_stream *stream, uint32_t what)
 {
+	struct shunt_engine *engine = shunt_engine_of(group, group);
 	bool served = false;
 
 	if (what & (SHUNT_READY_TRACK | SHUNT_READY_RELEASED))

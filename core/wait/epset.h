@@ -16,6 +16,7 @@
 #include "core/fd/file.h"
 
 struct shunt_engine;
+struct shunt_group;
 struct shunt_nesting;
 struct shunt_stream;
 struct shunt_watch;
@@ -67,10 +68,10 @@ static inline bool shunt_epset_is_plain(const struct shunt_epset *set)
 }
 
 /*
- * Something changed on the stream; see shunt_group_notify(). With SHUNT_READY_TRACK its registrations move where they
+ * Something changed on the stream; see shunt_sleep_notify(). With SHUNT_READY_TRACK its registrations move where they
  * belong first. group.lock held.
  */
-void shunt_epset_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+void shunt_epset_notify(struct shunt_group *group, struct shunt_stream *stream, uint32_t what);
 /* Makes sure that its registrations can move. 0 or -errno. Takes the group lock. */
 int shunt_epset_prepare(struct shunt_engine *engine, struct shunt_stream *stream);
 /* A number of the stream was closed: registrations made through it end with the last one (PF-44). */

@@ -44,10 +44,10 @@ static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 		}
 	}
 	if (event) {
-		shunt_group_take_event(engine);
-		shunt_group_hear_locked(engine);
+		shunt_group_take_event(&engine->group);
+		shunt_group_hear_locked(&engine->group);
 	} else {
-		shunt_group_poll_locked(engine);
+		shunt_group_poll_locked(&engine->group);
 	}
 	errno = saved;
 }
@@ -63,7 +63,7 @@ bool shunt_epset_absorb(struct shunt_engine *engine, struct shunt_epset *set)
 	ready = shunt_watch_any_ready(engine, set);
 	shunt_nested_show(engine, set);
 	shunt_lock_leave(&group->lock);
-	shunt_group_after(engine, group);
+	shunt_group_after(group);
 	return ready;
 }
 
@@ -118,7 +118,7 @@ static int look_behind(struct shunt_engine *engine, struct shunt_epset *set,
 	int n = 0;
 
 	while (!n && group->polled.more && left > 0) {
-		int took = shunt_group_poll_locked(engine);
+		int took = shunt_group_poll_locked(&engine->group);
 
 		*taken += took;
 		left -= took;
@@ -143,7 +143,7 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 	if (heard)
 		hear_companion(engine, set);
 	else
-		taken = shunt_group_poll_locked(engine);
+		taken = shunt_group_poll_locked(&engine->group);
 	if (found && set->first && shunt_cycles() - set->kernel_checked >= BUSY_TICKS)
 		max = 0;
 	if (n < max)
@@ -159,7 +159,7 @@ static int look_at_streams(struct shunt_engine *engine, struct shunt_epset *set,
 	if (__builtin_expect(set->inners != NULL, 0))	/* the kernel's part may follow */
 		shunt_nested_refresh(engine, set);
 	shunt_lock_leave(&group->lock);
-	shunt_group_after(engine, group);
+	shunt_group_after(group);
 	if (found)
 		*found = taken;
 	return n;
@@ -179,7 +179,7 @@ static int look_at_both(struct shunt_engine *engine, struct shunt_epset *set,
 
 	if (__builtin_expect(atomic_load(&set->below), 0)) {
 		shunt_lock_take(&engine->group.lock);
-		shunt_group_poll_locked(engine);
+		shunt_group_poll_locked(&engine->group);
 		shunt_nested_refresh(engine, set);
 		shunt_lock_leave(&engine->group.lock);
 	}
@@ -263,7 +263,7 @@ static int spin_awhile(struct shunt_engine *engine, struct shunt_epset *set,
 {
 	int n = 0, found = 0;
 
-	while (!n && !shunt_thread.signalled && shunt_spin_on(engine, spin, found)) {
+	while (!n && !shunt_thread.signalled && shunt_spin_on(&engine->group, spin, found)) {
 		uint64_t age = shunt_cycles() - set->kernel_checked;
 
 		if (age >= BUSY_TICKS || (age > IDLE_TICKS && !(spin->turns & 15)))
@@ -284,10 +284,10 @@ static int epwait_spin(struct shunt_engine *engine, struct shunt_epset *set,
 
 	*stay = false;
 	if (!atomic_load_explicit(&set->linked, memory_order_relaxed) ||
-	    !shunt_spin_begin(engine, &spin, deadline))
+	    !shunt_spin_begin(&engine->group, &spin, deadline))
 		return 0;
 	n = spin_awhile(engine, set, events, max, &spin);
-	*stay = shunt_spin_end(engine, &spin, n > 0 || shunt_thread.signalled);
+	*stay = shunt_spin_end(&engine->group, &spin, n > 0 || shunt_thread.signalled);
 	return n;
 }
 

@@ -263,7 +263,8 @@ static int poll_look(struct polling *p, bool ask)
 /* The same after taking all that has come. */
 static int look_at_all(struct polling *p)
 {
-	while (shunt_group_poll(p->engine) >= (int)shunt_config_live(&p->engine->config.poll_batch))
+	while (shunt_group_poll(&p->engine->group) >=
+	       (int)shunt_config_live(&p->engine->config.poll_batch))
 		;
 	return poll_look(p, true);
 }
@@ -276,13 +277,13 @@ static int spin_awhile(struct polling *p, struct shunt_spin *spin)
 	int ready = 0, n = 0;
 
 	spin->gap += p->count * ENTRY_NS;
-	while (!ready && shunt_spin_counts(spin, n) && shunt_spin_look(engine, spin)) {
+	while (!ready && shunt_spin_counts(spin, n) && shunt_spin_look(&engine->group, spin)) {
 		bool ask = spin->looked - asked_at >= KERNEL_EVERY && asked_at;
 
 		if (ask || !asked_at)
 			asked_at = spin->looked;
 		shunt_pause();
-		n = shunt_group_poll(engine);
+		n = shunt_group_poll(&engine->group);
 		ready = poll_look(p, ask);
 	}
 	return ready;
@@ -297,10 +298,10 @@ static int poll_spin(struct polling *p, uint64_t deadline, const sigset_t *mask,
 
 	*stay = false;
 	/* With a signal mask only the kernel can wait: it changes it and looks in one step. */
-	if (mask || !p->link_fds || !shunt_spin_begin(engine, &spin, deadline))
+	if (mask || !p->link_fds || !shunt_spin_begin(&engine->group, &spin, deadline))
 		return 0;
 	ready = spin_awhile(p, &spin);
-	*stay = shunt_spin_end(engine, &spin, ready != 0);
+	*stay = shunt_spin_end(&engine->group, &spin, ready != 0);
 	return ready;
 }
 
@@ -374,7 +375,7 @@ static int wait_once(struct polling *p, uint64_t deadline, const sigset_t *mask)
 /* A wake-up has taken what the mode takes with one; when time is up, all that has come by then counts. */
 static int wait_poll(struct polling *p, uint64_t deadline, const sigset_t *mask)
 {
-	bool drains = shunt_polling(p->engine)->drains;
+	bool drains = shunt_polling(&p->engine->group)->drains;
 	int ready = 0;
 
 	/* The kernel needs no look before it is asked to wait. */

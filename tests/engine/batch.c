@@ -206,7 +206,7 @@ static _Atomic bool removed;
 static void *remove_lane(void *arg)
 {
 	(void)arg;
-	shunt_roster_remove(engines[0], bed.lane[0]);
+	shunt_roster_remove(&engines[0]->group, bed.lane[0]);
 	atomic_store(&removed, true);
 	return NULL;
 }
@@ -236,14 +236,14 @@ static void who_serves_a_lane_keeps_it(void **state)
 	role_leave_as_another(&bed.lane[0]->lock);
 	hook(removal);
 	shunt_lock_take(&group->lock);
-	shunt_roster_kick(engines[0], bed.lane[0]);
+	shunt_roster_kick(&engines[0]->group, bed.lane[0]);
 	shunt_lock_leave(&group->lock);
-	shunt_group_after(engines[0], group);
+	shunt_group_after(group);
 	assert_null(meanwhile);
 	pthread_join(remover, NULL);
 	assert_true(removed);
 	unhook();
-	shunt_roster_add(engines[0], bed.lane[0]);
+	shunt_roster_add(&engines[0]->group, bed.lane[0]);
 	end_bed();
 }
 

@@ -58,7 +58,7 @@ void turn(void)
 	for (int i = 0; i < 2; i++) {
 		if (engines[i]->service)
 			shunt_service_step(engines[i], 0);
-		shunt_group_poll_fully(engines[i]);
+		shunt_group_poll_fully(&engines[i]->group);
 	}
 }
 

@@ -72,7 +72,7 @@ static void step(void)
 	if (!second)
 		return;
 	shunt_service_step(second, 0);
-	shunt_group_poll_fully(second);
+	shunt_group_poll_fully(&second->group);
 }
 
 /* Without a step of the clock: until nothing comes any more. */

@@ -28,7 +28,7 @@ static struct tally through_window(uint64_t window, uint64_t wrs)
 		soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
 		assert_int_equal(ibv_poll_cq(engines[0]->group.cqs.of[0], 0, NULL), 0);	/* the device's turn */
 		stall(true);
-		shunt_group_poll(engines[0]);
+		shunt_group_poll(&engines[0]->group);
 	}
 	stall(false);
 	tally = tally_so_far();
@@ -161,7 +161,7 @@ void refused_credit_is_given_later(void **state)
 	config.rq_depth = 64;
 	make_bed(&config, 1);
 	before = atomic_load(&bed.lane[0]->allowed);
-	assert_int_equal(shunt_fault_device_set(engines[1], "post:count=1", NULL, 0), 0);
+	assert_int_equal(shunt_fault_device_set(&engines[1]->group, "post:count=1", NULL, 0), 0);
 	for (int i = 0; !atomic_load(&engines[1]->fault.struck); i++) {
 		assert_true(i < 64);
 		put(0, 0, 1, 0);

@@ -11,14 +11,14 @@ static bool woken(void)
 	struct pollfd fd = { .fd = engines[0]->group.bell, .events = POLLIN };
 	bool is = poll(&fd, 1, 0) == 1;
 
-	shunt_group_take_event(engines[0]);
+	shunt_group_take_event(&engines[0]->group);
 	return is;
 }
 
 static void arm(void)
 {
 	shunt_lock_take(&engines[0]->group.lock);
-	shunt_group_arm(engines[0]);
+	shunt_group_arm(&engines[0]->group);
 	shunt_lock_leave(&engines[0]->group.lock);
 }
 
@@ -54,7 +54,7 @@ void sends_wake_who_waits_for_them(void **state)
 	woken();
 	arm();
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
-	shunt_group_poll(engines[0]);	/* which is when the device goes on */
+	shunt_group_poll(&engines[0]->group);	/* which is when the device goes on */
 	assert_true(woken());
 	end_bed();
 }

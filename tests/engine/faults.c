@@ -153,8 +153,8 @@ void seats_stay_while_the_service_works(void **state)
 	close_side(&pair->side[0]);
 	close_side(&pair->side[1]);
 	for (int i = 0; i < 5; i++) {
-		shunt_group_poll_fully(engines[0]);
-		shunt_group_poll_fully(engines[1]);
+		shunt_group_poll_fully(&engines[0]->group);
+		shunt_group_poll_fully(&engines[1]->group);
 	}
 	assert_non_null(atomic_load(&engines[0]->reap));
 	role_take_as_another(&engines[0]->seats_lock);
@@ -301,10 +301,10 @@ void ended_lanes_are_counted(void **state)
 	wrs = counted(0, "wr");
 	doorbells = counted(0, "doorbells");
 	assert_in_range(wrs, 100, 10000);
-	shunt_roster_remove(engines[0], bed.lane[0]);
+	shunt_roster_remove(&engines[0]->group, bed.lane[0]);
 	assert_int_equal(counted(0, "wr"), wrs);
 	assert_int_equal(counted(0, "doorbells"), doorbells);
-	shunt_roster_remove(engines[0], bed.lane[0]);	/* it is not there any more */
+	shunt_roster_remove(&engines[0]->group, bed.lane[0]);	/* it is not there any more */
 	assert_int_equal(counted(0, "wr"), wrs);
 }
 

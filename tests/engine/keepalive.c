@@ -73,13 +73,13 @@ static void idle_lanes_are_asked(void **state)
 	(void)state;
 	make_one(KEEPALIVE);
 	pass(KEEPALIVE);
-	shunt_group_poll_fully(engines[1]);
+	shunt_group_poll_fully(&engines[1]->group);
 	completions = engines[1]->group.completions;
 	events = engines[1]->group.events;
 	bed.wrs_before = probes();
 	pass(10 * KEEPALIVE);
 	assert_in_range(probes() - bed.wrs_before, 19, 21);
-	shunt_group_poll_fully(engines[1]);
+	shunt_group_poll_fully(&engines[1]->group);
 	assert_int_equal(engines[1]->group.completions, completions);
 	assert_int_equal(engines[1]->group.events, events);
 	assert_int_equal(counted(0, "failovers"), 0);

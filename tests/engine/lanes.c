@@ -416,7 +416,7 @@ void queue_pairs_may_be_connected_later(void **state)
 	(void)state;
 	make_bed(&config, 1);
 	before = shunt_service_role_begin(engines[0]);
-	device = shunt_devices_open(engines[0], SHUNT_SOFT);
+	device = shunt_devices_open(&engines[0]->group, SHUNT_SOFT);
 	make_slow(device);
 	link = hear(false, LANES, 0, &other);
 	assert_int_equal(atomic_load(&link->state), SHUNT_LINK_UP);
@@ -462,7 +462,7 @@ static struct ibv_qp *create_scarce_qp(struct ibv_pd *pd, struct ibv_qp_init_att
 
 static void make_scarce(int engine, int most)
 {
-	struct shunt_device *device = shunt_devices_open(engines[engine], SHUNT_SOFT);
+	struct shunt_device *device = shunt_devices_open(&engines[engine]->group, SHUNT_SOFT);
 
 	assert_non_null(device);
 	scarce = *device->verbs;
@@ -532,7 +532,7 @@ void no_more_parts_than_a_lane_can_use(void **state)
 
 	(void)state;
 	make_bed(&config, 0);
-	device = shunt_devices_open(engines[0], SHUNT_SOFT);
+	device = shunt_devices_open(&engines[0]->group, SHUNT_SOFT);
 	exact = device->verbs;
 	generous = *exact;
 	generous.create_qp = grant_more;
@@ -555,7 +555,7 @@ void one_lane_takes_all_to_tcp(void **state)
 	for (int i = 0; i < bed.pairs; i++)
 		put(i, i & 1, 5000, 0);
 	soft_qp_fault(lane_of(2, 0)->qp, SOFT_FAULT_KILL);
-	shunt_group_poll_fully(engines[0]);
+	shunt_group_poll_fully(&engines[0]->group);
 	for (uint32_t i = 0; i < LANES; i++)	/* nobody posts to any of them any more */
 		assert_true(atomic_load(&bed.lane[0]->link->lanes[i].failed));
 	for (int n = 0; n < 20; n++)

@@ -140,7 +140,7 @@ static void idleness_is_no_gap(void **state)
 		get(0, 0, BUFFER);
 	}
 	pass(LONG_MS);
-	shunt_group_poll_fully(engines[0]);
+	shunt_group_poll_fully(&engines[0]->group);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(gaps(i), before[i]);
 	finish();
@@ -158,12 +158,12 @@ static void a_sleeping_thread_is_no_gap(void **state)
 	group = &engines[1]->group;
 	before = gaps(1);
 	shunt_lock_take(&group->lock);
-	shunt_sleeper_enter(engines[1], &sleeper);
+	shunt_sleeper_enter(&engines[1]->group, &sleeper);
 	shunt_lock_leave(&group->lock);
 	pass(LONG_MS);
 	put(0, 0, 100, 0);
 	shunt_lock_take(&group->lock);
-	shunt_sleeper_leave(engines[1], &sleeper);
+	shunt_sleeper_leave(&engines[1]->group, &sleeper);
 	shunt_lock_leave(&group->lock);
 	assert_int_equal(get(0, 0, BUFFER), 100);
 	assert_int_equal(gaps(1), before);
@@ -326,7 +326,7 @@ static void a_failover_takes_long(void **state)
 	put(0, 0, 10, 0);
 	for (int n = 0; n < 100 && !count(0, SHUNT_STEP_FAILOVER); n++) {
 		shunt_service_step(engines[0], 0);
-		shunt_group_poll_fully(engines[0]);
+		shunt_group_poll_fully(&engines[0]->group);
 		pass(1);
 		shunt_service_step(engines[1], 0);
 	}

@@ -48,7 +48,7 @@ static void *send_by_link(void *arg)
 static void read_and_send(void)
 {
 	get(0, 0, BUFFER);
-	shunt_group_poll_fully(engines[0]);
+	shunt_group_poll_fully(&engines[0]->group);
 	assert_int_equal(stream_switches_unpassed(stream_of(&bed.pair[0].side[0])), 0);
 	assert_int_equal(put(0, 0, 100, 0), 100);
 }
@@ -113,7 +113,7 @@ void a_former_switch_is_not_passed_again(void **state)
 	assert_int_equal(stream_switches_unpassed(stream_of(&bed.pair[0].side[0])), 1);
 	reader = stream_of(&bed.pair[0].side[1]);
 	stream_request(reader, SHUNT_WORK_SWITCHED);	/* with the value of the HANDBACK */
-	shunt_group_poll_fully(engines[0]);
+	shunt_group_poll_fully(&engines[0]->group);
 	assert_int_equal(atomic_load(&engines[0]->distrusted), 1);
 	close_all();
 }
@@ -128,7 +128,7 @@ void distrust_is_no_failover(void **state)
 
 	(void)state;
 	make_bed(&config, 1);
-	assert_int_equal(shunt_fault_device_set(engines[0], "corrupt:what=word,count=1", NULL, 0),
+	assert_int_equal(shunt_fault_device_set(&engines[0]->group, "corrupt:what=word,count=1", NULL, 0),
 			 0);
 	while (!atomic_load(&engines[0]->fault.struck)) {	/* in a CREDIT */
 		put(0, 1, 100, 0);

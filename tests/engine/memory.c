@@ -29,7 +29,7 @@ static void serve_one(int i)
 /* A thread of the process waits for something else, and polls for it. */
 static void hear_one(int i)
 {
-	shunt_group_poll_fully(engines[i]);
+	shunt_group_poll_fully(&engines[i]->group);
 	serve_one(i);
 }
 
@@ -58,7 +58,7 @@ static void close_all(void)
 	}
 	bed.pairs = 0;
 	for (int i = 0; i < 2; i++)
-		shunt_group_poll_fully(engines[i]);
+		shunt_group_poll_fully(&engines[i]->group);
 	serve();
 }
 
@@ -137,7 +137,7 @@ static void blocks_in_use_stay(void **state)
 	}
 	bed.pairs = 4;
 	for (int i = 0; i < 2; i++)
-		shunt_group_poll_fully(engines[i]);
+		shunt_group_poll_fully(&engines[i]->group);
 	pass(4);
 	assert_int_equal(blocks(0), 1);
 	assert_int_equal(put(2, 0, 1000, 0), 1000);
@@ -189,8 +189,8 @@ static void a_wrong_key_ends_the_link(void **state)
 	stream_spoil_key(stream);
 	put(0, 0, 100, 0);
 	for (int n = 0; n < 10; n++) {
-		shunt_group_poll_fully(engines[0]);
-		shunt_group_poll_fully(engines[1]);
+		shunt_group_poll_fully(&engines[0]->group);
+		shunt_group_poll_fully(&engines[1]->group);
 		serve();
 	}
 	for (int i = 0; i < 2; i++)
@@ -458,12 +458,12 @@ static void the_end_during_an_offer(void **state)
 			all_arrived();
 			close_side(&bed.pair[0].side[first]);
 			if (first)
-				shunt_group_poll_fully(engines[0]);
+				shunt_group_poll_fully(&engines[0]->group);
 			serve_one(!first);
 			close_side(&bed.pair[0].side[!first]);
 			bed.pairs = 0;
 			for (int i = 0; i < 2; i++)
-				shunt_group_poll_fully(engines[i]);
+				shunt_group_poll_fully(&engines[i]->group);
 			pass(3);
 			end_pair();
 		}
@@ -502,7 +502,7 @@ static void offer(uint64_t offset, uint64_t bytes)
 
 	atomic_store(&seat->in.ring.offered, shunt_ring_make(0, offset, bytes));
 	shunt_lane_request(seat->lane, seat, SHUNT_WORK_RING);
-	shunt_group_poll_fully(engines[0]);
+	shunt_group_poll_fully(&engines[0]->group);
 }
 
 /* A peer that offers what it does not have, or again before the first was used. */

@@ -404,7 +404,7 @@ static void notice_reset(bool kernel_first, bool goes_back)
 	}
 	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, stream_of(&side[1]), SHUT_RDWR), 0);
 	assert_int_equal(send_some(&side[0], bytes, 10, 0), 10);
-	shunt_group_poll_fully(engines[1]);
+	shunt_group_poll_fully(&engines[1]->group);
 	shunt_service_step(engines[1], 0);
 	if (kernel_first)
 		shunt_streams_reset_tcp(engines[1], side[1].fd);
@@ -453,7 +453,7 @@ void a_move_keeps_its_turn(void **state)
 	stream_want_link(sender, true);
 	for (int i = 0; i < 2; i++) {
 		put(i, 1, 10, 0);
-		shunt_group_poll_fully(engines[0]);
+		shunt_group_poll_fully(&engines[0]->group);
 	}
 	shunt_lock_take(stream_reader_lock(reader));
 	shunt_track_settle(engines[0], reader);
@@ -694,7 +694,7 @@ static int sleep_and_be_kicked(int epfd, struct epoll_event *events, int max, co
 	n = epoll_pwait2(epfd, events, max, timeout, mask);
 	shunt_lock_take(&group->lock);
 	if (group->sleepers)
-		shunt_sleeper_kick(engines[0], group->sleepers);
+		shunt_sleeper_kick(&engines[0]->group, group->sleepers);
 	shunt_lock_leave(&group->lock);
 	return n;
 }

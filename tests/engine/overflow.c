@@ -270,7 +270,7 @@ void room_that_was_told_of_is_there(void **state)
 	assert_int_equal(put(0, 0, BUFFER, 0), BUFFER);
 	assert_true(shunt_ready_user(sender) & EPOLLOUT);
 	get(0, 0, RING * 3 / 4);
-	shunt_group_poll(engines[0]);
+	shunt_group_poll(&engines[0]->group);
 	assert_false(stream_stage_is_open(sender));
 	assert_int_equal(stream_room(sender), 0);
 	assert_int_equal(put(0, 0, 1, 0), 1);

@@ -103,7 +103,7 @@ static void end_early(struct pair *pair, bool modelled)
 	if (modelled)
 		stall(true);
 	else
-		assert_int_equal(shunt_fault_device_set(engines[1], "stall", NULL, 0), 0);
+		assert_int_equal(shunt_fault_device_set(&engines[1]->group, "stall", NULL, 0), 0);
 	for (int i = 0; i < 3; i++)
 		shunt_service_step(engines[0], 0);
 	assert_true(stream_sends_on_link(stream_of(&pair->side[0])));
@@ -429,11 +429,11 @@ void a_refusal_overtakes_what_was_sent(void **state)
 	grant(&pair);
 	close_side(&pair.side[0]);
 	close_side(&pair.side[1]);
-	assert_int_equal(shunt_fault_device_set(engines[0], "stall:count=1", NULL, 0), 0);
+	assert_int_equal(shunt_fault_device_set(&engines[0]->group, "stall:count=1", NULL, 0), 0);
 	for (int i = 0; i < 10; i++)
 		turn();
 	assert_int_equal(bed.lane[0]->link->seated, 2);
-	assert_int_equal(shunt_fault_device_set(engines[0], "", NULL, 0), 0);
+	assert_int_equal(shunt_fault_device_set(&engines[0]->group, "", NULL, 0), 0);
 	for (int i = 0; i < 10; i++)
 		turn();
 	assert_int_equal(bed.lane[0]->link->seated, 1);

@@ -34,7 +34,7 @@ static struct side *side_of(int i)
 static void step(int i)
 {
 	shunt_service_step(engines[i], 0);
-	shunt_group_poll_fully(engines[i]);
+	shunt_group_poll_fully(&engines[i]->group);
 }
 
 static void make_pair(bool retain)

@@ -449,7 +449,7 @@ static void a_request_ends_with_the_queue_pair(void **state)
 	make(&given, 1);
 	ask_for_one();
 	kill_qp(1);
-	shunt_group_poll_fully(engines[1]);
+	shunt_group_poll_fully(&engines[1]->group);
 	for (int n = 0; n < 10; n++)
 		turn();
 	assert_null(engines[1]->service->asked);

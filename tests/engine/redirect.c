@@ -230,7 +230,7 @@ static void release(struct pair *pair)
 
 	claimant->seat->peer_id = stream_of(&pair->side[1])->seat->id;
 	stream_request(claimant, SHUNT_WORK_RELEASE);
-	shunt_group_poll_fully(engines[1]);
+	shunt_group_poll_fully(&engines[1]->group);
 }
 
 /* The acceptor lets a refused seat go when all it has posted has arrived: until then it hears no more of it. */
@@ -314,7 +314,7 @@ void a_reset_before_the_acceptance(void **state)
 	assert_int_equal(receive_some(&pair.side[0], bytes, sizeof(bytes), 0), 1);
 	stream_request(stream_of(&pair.side[1]), SHUNT_WORK_RESET);
 	while (!stream_error(stream))
-		shunt_group_poll_fully(engines[0]);
+		shunt_group_poll_fully(&engines[0]->group);
 	assert_int_equal(send_some(&pair.side[0], "x", 1, 0), -ECONNRESET);
 	shunt_streams_plain(engines[0], stream, SHUNT_REASON_SPLICE);
 	assert_int_equal(stream_state(stream), SHUNT_CANDIDATE);

@@ -154,7 +154,7 @@ void an_end_before_the_answer(void **state)
 	side = make_accepted();
 	assert_int_equal(
 		shunt_stream_shutdown(engines[!CLAIMANT], peer->fd, stream_of(peer), SHUT_WR), 0);
-	shunt_group_poll_fully(engines[CLAIMANT]);
+	shunt_group_poll_fully(&engines[CLAIMANT]->group);
 	assert_int_equal(stream_state(stream_of(side)), SHUNT_CANDIDATE);
 	while (stream_state(stream_of(side)) != SHUNT_LINKED)
 		shunt_service_step(engines[CLAIMANT], 0);
@@ -176,7 +176,7 @@ void a_reset_behind_an_end_before_the_answer(void **state)
 	assert_int_equal(
 		shunt_stream_shutdown(engines[!CLAIMANT], peer->fd, stream_of(peer), SHUT_WR), 0);
 	close_side(peer);	/* with an unread byte */
-	shunt_group_poll_fully(engines[CLAIMANT]);
+	shunt_group_poll_fully(&engines[CLAIMANT]->group);
 	assert_int_equal(send_some(side, "x", 1, 0), -EPIPE);
 	assert_int_equal(receive_some(side, &byte, 1, MSG_DONTWAIT), 0);
 	close_side(side);

@@ -243,7 +243,7 @@ void a_pinned_buffer_is_kept_for_the_peer(void **state)
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_KILL);
 	for (int i = 0; i < 10; i++) {	/* this end knows, and the peer has not said what it has */
 		shunt_service_step(engines[0], 0);
-		shunt_group_poll_fully(engines[0]);
+		shunt_group_poll_fully(&engines[0]->group);
 	}
 	assert_int_equal(counted(0, "failovers"), 1);
 	assert_true(shunt_send_queue_pinned_wr(stream->seat));

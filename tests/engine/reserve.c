@@ -242,7 +242,7 @@ static void reports_are_asked_for(void **state)
 static void turn_client(void)
 {
 	shunt_service_step(engines[0], 0);
-	shunt_group_poll_fully(engines[0]);
+	shunt_group_poll_fully(&engines[0]->group);
 }
 
 /* The node does nothing: it has the client's tokens for two periods, then as if there were none. */
@@ -302,7 +302,7 @@ static void a_late_period(void **state)
 			put(i, 0, 32768, 0);
 		pair_skew += MS;
 		turn_client();
-		shunt_group_poll_fully(engines[1]);
+		shunt_group_poll_fully(&engines[1]->group);
 		for (int i = 0; i < bed.pairs; i++)
 			get(i, 0, BUFFER);
 	}
@@ -370,7 +370,7 @@ static void step(void)
 	if (!second)
 		return;
 	shunt_service_step(second, 0);
-	shunt_group_poll_fully(second);
+	shunt_group_poll_fully(&second->group);
 }
 
 /* The first pair is of class a; another client of the same node is of class b, and has the second. */

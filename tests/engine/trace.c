@@ -150,7 +150,7 @@ static void the_link_is_waited_for(void **state)
 	assert_int_equal(get(0, 0, 100), 0);
 	pair_skew += DELAY;
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
-	shunt_group_poll_fully(engines[0]);
+	shunt_group_poll_fully(&engines[0]->group);
 	serve();
 	assert_int_equal(get(0, 0, 100), 100);
 	assert_stages(last(1), 0, DELAY, 0, 0);
@@ -165,13 +165,13 @@ static void an_injected_delay_is_the_links(void **state)
 
 	(void)state;
 	make_followed(&config, 1, "0");
-	assert_int_equal(shunt_fault_device_set(engines[1], "delay:ms=5", why, sizeof(why)), 0);
+	assert_int_equal(shunt_fault_device_set(&engines[1]->group, "delay:ms=5", why, sizeof(why)), 0);
 	assert_int_equal(put(0, 0, 100, 0), 100);
 	assert_int_equal(get(0, 0, 100), 0);
 	pair_skew += DELAY;
 	assert_int_equal(get(0, 0, 100), 100);
 	assert_stages(last(1), 0, DELAY, 0, 0);
-	assert_int_equal(shunt_fault_device_set(engines[1], "", why, sizeof(why)), 0);
+	assert_int_equal(shunt_fault_device_set(&engines[1]->group, "", why, sizeof(why)), 0);
 	end_followed();
 }
 
@@ -196,7 +196,7 @@ static void the_program_is_waited_for(void **state)
 	(void)state;
 	make_followed(&config, 1, "0");
 	assert_int_equal(put(0, 0, 100, 0), 100);
-	shunt_group_poll_fully(engines[1]);
+	shunt_group_poll_fully(&engines[1]->group);
 	pair_skew += DELAY;
 	assert_int_equal(get(0, 0, 99), 99); /* not the last byte */
 	pair_skew += DELAY;
@@ -221,7 +221,7 @@ static void all_stages_at_once(void **state)
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
 	serve();
 	pair_skew += 4 * MS;
-	shunt_group_poll_fully(engines[1]);
+	shunt_group_poll_fully(&engines[1]->group);
 	pair_skew += 8 * MS;
 	assert_int_equal(get(0, 0, 100), 100);
 	assert_stages(last(1), 1 * MS, 2 * MS, 4 * MS, 8 * MS);

@@ -114,7 +114,7 @@ void step(int i)
 {
 	if (engines[i]->service)
 		shunt_service_step(engines[i], 0);
-	shunt_group_poll_fully(engines[i]);
+	shunt_group_poll_fully(&engines[i]->group);
 }
 
 void settle(void)

@@ -644,7 +644,7 @@ static void step(void)
 		shunt_service_step(fuzz_world.engine[fuzz_below(in, 2)], 0);
 		break;
 	case 19: case 20:
-		shunt_group_poll(fuzz_world.engine[fuzz_below(in, 2)]);
+		shunt_group_poll(&fuzz_world.engine[fuzz_below(in, 2)]->group);
 		break;
 	case 21:
 		plan_change(&change.messages);

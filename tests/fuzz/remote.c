@@ -47,16 +47,16 @@ static struct pending {
 
 /* --- in place of core/device/device_verbs.c and core/device/cm/library.c --- */
 
-static int verbs_open_kind(struct shunt_device *device, struct shunt_engine *engine, const struct shunt_way *way, char *error,
-			   size_t bytes)
+static int verbs_open_kind(struct shunt_device *device, const char *name,
+			   const struct shunt_way *way, char *error, size_t bytes)
 {
-	return shunt_device_soft.open(device, engine, way, error, bytes);
+	return shunt_device_soft.open(device, name, way, error, bytes);
 }
 
 /* All ways lead by one of two devices. */
 static bool verbs_leads(const struct shunt_device *device, const struct shunt_way *way)
 {
-	return (device == &device->engine->group.devices[SHUNT_VERBS]) == !(way->port & 1);
+	return (device == &device->group->devices[SHUNT_VERBS]) == !(way->port & 1);
 }
 
 static int verbs_make_channel(struct shunt_device *device)

@@ -164,7 +164,7 @@ static void make_engine(enum fuzz_who who, struct in_addr address)
 	engine->fds.files->limit = SIM_FDS;
 	engine->loop.manual = true;
 	fuzz_world.engine[who] = engine;
-	fuzz_check(shunt_devices_open(engine, SHUNT_SOFT));
+	fuzz_check(shunt_devices_open(&engine->group, SHUNT_SOFT));
 	engine->group.devices[SHUNT_SOFT].kind = &device;
 	*listener = (struct sim_sock) { .state = SIM_TCP_CLOSED, .peer = listener };
 	listener->local = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr = address, .sin_port = htons(7000 + who) };
@@ -433,7 +433,7 @@ void fuzz_world_turn(void)
 			continue;
 		if (!at_work(fuzz_world.engine[i]))
 			shunt_service_step(fuzz_world.engine[i], 0);
-		shunt_group_poll(fuzz_world.engine[i]);
+		shunt_group_poll(&fuzz_world.engine[i]->group);
 	}
 	check_names();
 }

@@ -57,7 +57,7 @@ static void leave_mapped(void *at, size_t bytes)
 struct ibv_context *__wrap_soft_open(const struct soft_attr *attr, const struct shunt_verbs **verbs)
 {
 	static struct shunt_verbs table;
-	struct shunt_engine *engine = attr->keep_arg;
+	struct shunt_engine *engine = shunt_engine_of((struct shunt_loop *)attr->keep_arg, loop);
 	struct shunt_device *device = &engine->group.devices[SHUNT_SOFT];
 	struct ibv_context *context = __real_soft_open(attr, verbs);
 

@@ -324,7 +324,7 @@ static void step(int most)
 	else if (dice < 800)
 		deliver_some();
 	else if (dice < 880)
-		shunt_group_poll(sim_world.engine[sim_below(2)]);
+		shunt_group_poll(&sim_world.engine[sim_below(2)]->group);
 	else if (dice < 970)
 		service(sim_below(2));
 	else if (dice < 980)
@@ -384,7 +384,7 @@ static bool advance(void)
 
 	for (int which = 0; which < 2; which++) {
 		service(which);
-		moved |= shunt_group_poll(sim_world.engine[which]) > 0;
+		moved |= shunt_group_poll(&sim_world.engine[which]->group) > 0;
 	}
 	sim_world_tokens();
 	sim_clock += 1000000;

@@ -303,7 +303,7 @@ static void end_engine(struct shunt_engine *engine)
 {
 	for (int i = 0; i < engine->fds.wakers.count; i++)
 		shunt_own_fds_close(&engine->fds, engine->fds.wakers.fd[i]);
-	shunt_devices_close(engine);
+	shunt_devices_close(&engine->group);
 	seats_free(engine);
 	for (uint32_t i = 0; i < engine->slab_count; i++)
 		shunt_lsan_unmap(engine->slabs[i], SHUNT_SLAB_STREAMS * sizeof(struct shunt_stream));

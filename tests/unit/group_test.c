@@ -46,7 +46,7 @@ static int set_up(void **state)
 	bed.engine.group.open = true;
 	for (int i = 0; i < 3; i++) {
 		bed.sleeper[i].kick_fd = i;
-		shunt_sleeper_enter(&bed.engine, &bed.sleeper[i]);
+		shunt_sleeper_enter(&bed.engine.group, &bed.sleeper[i]);
 		bed.sleeper[i].asleep = true;
 	}
 	*state = &bed;
@@ -67,9 +67,9 @@ static void first_leads(void **state)
 
 	assert_true(bed->sleeper[0].leader);
 	assert_false(bed->sleeper[1].leader);
-	shunt_sleeper_leave(&bed->engine, &bed->sleeper[1]);
+	shunt_sleeper_leave(&bed->engine.group, &bed->sleeper[1]);
 	assert_int_equal(kicked[2], 0);
-	shunt_sleeper_leave(&bed->engine, &bed->sleeper[0]);
+	shunt_sleeper_leave(&bed->engine.group, &bed->sleeper[0]);
 	assert_int_equal(kicked[2], 1);
 }
 
@@ -78,19 +78,19 @@ static void somebody_always_leads(void **state)
 {
 	struct bed *bed = *state;
 
-	shunt_sleeper_kick(&bed->engine, &bed->sleeper[2]);
-	shunt_sleeper_leave(&bed->engine, &bed->sleeper[0]);
+	shunt_sleeper_kick(&bed->engine.group, &bed->sleeper[2]);
+	shunt_sleeper_leave(&bed->engine.group, &bed->sleeper[0]);
 	assert_int_equal(kicked[1], 0);
-	shunt_sleeper_leave(&bed->engine, &bed->sleeper[2]);
+	shunt_sleeper_leave(&bed->engine.group, &bed->sleeper[2]);
 	assert_int_equal(kicked[1], 1);
-	assert_true(shunt_sleeper_lead(&bed->engine, &bed->sleeper[1]));
+	assert_true(shunt_sleeper_lead(&bed->engine.group, &bed->sleeper[1]));
 }
 
 static void one_leader(void **state)
 {
 	struct bed *bed = *state;
 
-	assert_false(shunt_sleeper_lead(&bed->engine, &bed->sleeper[1]));
+	assert_false(shunt_sleeper_lead(&bed->engine.group, &bed->sleeper[1]));
 }
 
 /* A thread that no completion concerns never leads, and is not woken to. */
@@ -99,12 +99,12 @@ static void one_apart_is_left_alone(void **state)
 	struct bed *bed = *state;
 
 	bed->sleeper[2].apart = true;
-	shunt_sleeper_leave(&bed->engine, &bed->sleeper[0]);
+	shunt_sleeper_leave(&bed->engine.group, &bed->sleeper[0]);
 	assert_int_equal(kicked[2], 0);
 	assert_int_equal(kicked[1], 1);
-	shunt_sleeper_leave(&bed->engine, &bed->sleeper[1]);
+	shunt_sleeper_leave(&bed->engine.group, &bed->sleeper[1]);
 	assert_int_equal(kicked[2], 0);
-	assert_false(shunt_sleeper_lead(&bed->engine, &bed->sleeper[2]));
+	assert_false(shunt_sleeper_lead(&bed->engine.group, &bed->sleeper[2]));
 	assert_null(bed->engine.group.leader);
 }
 
@@ -115,9 +115,9 @@ static void no_device(void **state)
 
 	bed->engine.group.open = false;
 	bed->engine.group.leader = NULL;
-	shunt_sleeper_leave(&bed->engine, &bed->sleeper[0]);
+	shunt_sleeper_leave(&bed->engine.group, &bed->sleeper[0]);
 	assert_int_equal(kicked[1] + kicked[2], 0);
-	assert_false(shunt_sleeper_lead(&bed->engine, &bed->sleeper[1]));
+	assert_false(shunt_sleeper_lead(&bed->engine.group, &bed->sleeper[1]));
 }
 
 /* --- the lanes --- */
@@ -126,14 +126,14 @@ static void no_device(void **state)
 static void add(struct bed *bed, struct shunt_lane *lane)
 {
 	shunt_lock_leave(&bed->engine.group.lock);
-	shunt_roster_add(&bed->engine, lane);
+	shunt_roster_add(&bed->engine.group, lane);
 	shunt_lock_take(&bed->engine.group.lock);
 }
 
 static void remove_lane(struct bed *bed, struct shunt_lane *lane)
 {
 	shunt_lock_leave(&bed->engine.group.lock);
-	shunt_roster_remove(&bed->engine, lane);
+	shunt_roster_remove(&bed->engine.group, lane);
 	shunt_lock_take(&bed->engine.group.lock);
 }
 
@@ -148,8 +148,8 @@ static void each_device_numbers_its_own(void **state)
 	for (int i = 0; i < 2; i++)
 		add(bed, &lanes[i]);
 	for (int i = 0; i < 2; i++)
-		assert_ptr_equal(shunt_roster_find(&bed->engine, &cqs[i], 17), &lanes[i]);
-	assert_null(shunt_roster_find(&bed->engine, &cqs[0], 18));
+		assert_ptr_equal(shunt_roster_find(&bed->engine.group, &cqs[i], 17), &lanes[i]);
+	assert_null(shunt_roster_find(&bed->engine.group, &cqs[0], 18));
 	for (int i = 0; i < 2; i++)
 		remove_lane(bed, &lanes[i]);
 	assert_null(bed->engine.group.lanes);
@@ -197,7 +197,7 @@ static void a_lane_is_found_without_a_walk(void **state)
 		hide(memory, i, true);
 	for (int i = 0; i < MANY; i++) {
 		hide(memory, i, false);
-		assert_ptr_equal(shunt_roster_find(&bed->engine, &cq, (uint32_t)i + 1),
+		assert_ptr_equal(shunt_roster_find(&bed->engine.group, &cq, (uint32_t)i + 1),
 				 memory + (size_t)i * bytes);
 		if (i)	/* the lane that came before, which is the next in the list, takes note of what points to it */
 			hide(memory, i - 1, false);
@@ -230,19 +230,19 @@ static int flooded(struct ibv_cq *cq, int room, struct ibv_wc *wc)
 
 static uint32_t applied, reposted;
 
-static void note_completion(struct shunt_engine *engine, const struct ibv_cq *cq,
+static void note_completion(struct shunt_group *group, const struct ibv_cq *cq,
 			    const struct ibv_wc *wc)
 {
 	static struct shunt_lane taken;
 
 	(void)cq, (void)wc;
 	applied++;
-	engine->group.polled.repost_lanes = &taken;
+	group->polled.repost_lanes = &taken;
 }
 
-static void note_repost(struct shunt_engine *engine)
+static void note_repost(struct shunt_group *group)
 {
-	engine->group.polled.repost_lanes = NULL;
+	group->polled.repost_lanes = NULL;
 	reposted++;
 }
 
@@ -270,15 +270,15 @@ static void a_flood_does_not_hold_a_poll(void **state)
 
 	flood(bed, &context, &cq);
 	shunt_lock_leave(&engine->group.lock);
-	shunt_group_poll_fully(engine);
+	shunt_group_poll_fully(&engine->group);
 	assert_in_range(applied, CQE, 2 * CQE);
 	assert_int_equal(reposted, 1);	/* nobody floods for long without receives of ours */
 	applied = 0;
-	shunt_group_hear(engine);
+	shunt_group_hear(&engine->group);
 	assert_in_range(applied, CQE, 2 * CQE);
 	applied = 0;
 	shunt_lock_take(&engine->group.lock);
-	shunt_group_hear_locked(engine);
+	shunt_group_hear_locked(&engine->group);
 	assert_in_range(applied, CQE, 2 * CQE);
 }
 

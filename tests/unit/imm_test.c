@@ -93,7 +93,9 @@ static void make_end(struct end *end, uint32_t sends, uint32_t receives)
 	memset(end, 0, sizeof(*end));
 	end->engine = calloc(1, sizeof(*end->engine));
 	end->device = &end->engine->group.devices[SHUNT_SOFT];
-	end->device->engine = end->engine;
+	end->device->loop = &end->engine->loop;
+	end->device->group = &end->engine->group;
+	end->device->fault = &end->engine->fault;
 	end->engine->loop.manual = true;
 	shunt_lock_rank(&end->engine->group.lock, SHUNT_RANK_GROUP);
 	shunt_engine_surround(end->engine, &sys);
@@ -117,12 +119,13 @@ static void make_end(struct end *end, uint32_t sends, uint32_t receives)
 					 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 						 IBV_ACCESS_REMOTE_READ);
 	end->link.engine = end->engine;
+	end->lane.group = &end->engine->group;
 	end->link.device = end->device;
 	end->lane.link = &end->link;
 	end->lane.qp = make_qp(end, &end->lane, sends, receives);
 	assert_non_null(end->lane.qp);
 	assert_non_null(end->lane.imm);
-	shunt_roster_add(end->engine, &end->lane);
+	shunt_roster_add(&end->engine->group, &end->lane);
 }
 
 static void modify(struct end *end, struct ibv_qp_attr attr, int mask)
@@ -632,7 +635,7 @@ static void faults(const char *rules)
 {
 	char error[128] = "";
 
-	if (shunt_fault_device_set(a.engine, rules, error, sizeof(error)))
+	if (shunt_fault_device_set(&a.engine->group, rules, error, sizeof(error)))
 		fail_msg("%s: %s", rules, error);
 }
 

@@ -11,7 +11,8 @@
 #include "core/device/device.h"
 #include "core/device/page.h"
 #include "core/device/page_verbs.h"
-#include "core/engine.h"
+#include "core/device/device.h"
+#include "core/fd/own_fds.h"
 
 /* --- a device: it carries out what is posted when it is polled --- */
 
@@ -181,7 +182,8 @@ static const struct shunt_device_kind kind = {
 	.tell = tell, .join = join, .make_page = shunt_page_verbs_make, .free_page = shunt_page_verbs_free,
 	.lend_page = shunt_page_verbs_lend, .reach_page = shunt_page_verbs_reach,
 };
-static struct shunt_engine engine;
+static struct shunt_fds fds;
+static struct shunt_loop loop = { .fds = &fds };
 
 static struct shunt_device device_with(enum ibv_atomic_cap cap, int reads)
 {
@@ -189,10 +191,10 @@ static struct shunt_device device_with(enum ibv_atomic_cap cap, int reads)
 
 	memset(&fake, 0, sizeof(fake));
 	sys.now = fake_now;
-	shunt_engine_surround(&engine, &sys);
+	fds.sys = &sys;
 	context.ops.post_send = post_send;
 	context.ops.poll_cq = poll_cq;
-	return (struct shunt_device) { .kind = &kind, .verbs = &verbs, .context = &context, .engine = &engine,
+	return (struct shunt_device) { .kind = &kind, .verbs = &verbs, .context = &context, .loop = &loop,
 				       .limits = { .atomic_cap = cap, .max_qp_rd_atom = reads } };
 }
 

@@ -18,6 +18,7 @@
 #include "core/poll/devices.h"
 #include "core/poll/polling.h"
 #include "core/poll/sleeper.h"
+#include "core/stream/sleep.h"
 #include "core/stream/wait.h"
 #include "tests/inspect.h"
 
@@ -86,7 +87,7 @@ static int poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 		for (; cq->waiting[i] && n < count; cq->waiting[i]--) {
 			wc[n++] = (struct ibv_wc) { .opcode = IBV_WC_RDMA_WRITE };
 			stream_arrive(&streams[i]);
-			shunt_group_notify(&engine, &streams[i], EPOLLIN);
+			shunt_sleep_notify(&engine, &streams[i], EPOLLIN);
 		}
 	return n;
 }
@@ -368,16 +369,16 @@ static void success_resets_the_hook(void **state)
 static uint64_t spin_time(void)
 {
 	arrive(10000000, 0, 0);
-	shunt_spin_begin(&engine, &(struct shunt_spin) { 0 }, SHUNT_NEVER);
+	shunt_spin_begin(&engine.group, &(struct shunt_spin) { 0 }, SHUNT_NEVER);
 	memset(&shunt_thread, 0, sizeof(shunt_thread));
 	clock_now = 1000000;
 	for (struct shunt_spin spin = { 0 }; ; ) {
 		int n = 0;
 
-		if (!shunt_spin_begin(&engine, &spin, SHUNT_NEVER))
+		if (!shunt_spin_begin(&engine.group, &spin, SHUNT_NEVER))
 			return 0;
-		while (shunt_spin_on(&engine, &spin, n))
-			n = shunt_group_poll(&engine);
+		while (shunt_spin_on(&engine.group, &spin, n))
+			n = shunt_group_poll(&engine.group);
 		return clock_now - 1000000;
 	}
 }
@@ -394,10 +395,10 @@ static void what_a_sleep_costs_bounds_it(void **state)
 	engine.group.sleep_cost = 40000;
 	assert_in_range(spin_time(), 25000, 26000);
 	make(ADAPTIVE);
-	engine.single_core = true;
+	engine.group.single_core = true;
 	assert_int_equal(spin_time(), 0);
 	make(BUSY);
-	engine.single_core = true;
+	engine.group.single_core = true;
 	assert_int_equal(spin_time(), 0);
 }
 
@@ -407,10 +408,10 @@ static uint32_t skips_after(uint64_t ns)
 	struct shunt_spin spin;
 
 	shunt_thread.skip = 0;
-	assert_true(shunt_spin_begin(&engine, &spin, SHUNT_NEVER));
-	assert_true(shunt_spin_look(&engine, &spin));
+	assert_true(shunt_spin_begin(&engine.group, &spin, SHUNT_NEVER));
+	assert_true(shunt_spin_look(&engine.group, &spin));
 	pass(ns);
-	assert_false(shunt_spin_end(&engine, &spin, true));
+	assert_false(shunt_spin_end(&engine.group, &spin, true));
 	return shunt_thread.skip;
 }
 
@@ -429,7 +430,7 @@ static void displaced(void **state)
 		assert_int_equal(skips_after(4000000), skips[i]);
 		assert_int_equal(engine.group.spin_hits, i + 1);
 		assert_int_equal(engine.group.backoffs, i + 1);
-		assert_false(shunt_spin_begin(&engine, &spin, SHUNT_NEVER));
+		assert_false(shunt_spin_begin(&engine.group, &spin, SHUNT_NEVER));
 	}
 	assert_int_equal(skips_after(1000), 0);
 	assert_int_equal(skips_after(4000000), 7);
@@ -562,11 +563,11 @@ static void fall_asleep(struct shunt_sleeper *sleeper, int fd)
 
 	*sleeper = (struct shunt_sleeper) { .kick_fd = fd };
 	shunt_lock_take(&group->lock);
-	shunt_sleeper_enter(&engine, sleeper);
+	shunt_sleeper_enter(&engine.group, sleeper);
 	if (sleeper->leader)
-		shunt_group_arm(&engine);
-	shunt_group_poll_locked(&engine);
-	shunt_sleeper_begin(&engine, sleeper, false);
+		shunt_group_arm(&engine.group);
+	shunt_group_poll_locked(&engine.group);
+	shunt_sleeper_begin(&engine.group, sleeper, false);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -593,7 +594,7 @@ static void event_taken_by_another(void **state)
 				for (int i = 0; i < there; i++)
 					put(0, 1);
 				race_moment = moment ? moments + moment : 0;
-				shunt_group_hear(&engine);	/* by a third thread */
+				shunt_group_hear(&engine.group);	/* by a third thread */
 				leader_is_safe(&leader);
 				race_moment = 0;
 				put(0, 0);
@@ -618,7 +619,7 @@ static void all_are_armed(void **state)
 	assert_int_equal(engine.group.arms, 1);
 	put(3, 0);
 	put(4, 1);
-	shunt_group_hear(&engine);
+	shunt_group_hear(&engine.group);
 	assert_int_equal(engine.group.events, 2);
 	assert_int_equal(stream_offset(&streams[0], STREAM_ARRIVED), 1);
 	assert_int_equal(stream_offset(&streams[1], STREAM_ARRIVED), 1);
@@ -635,7 +636,7 @@ static void none_starves(void **state)
 			cqs[0].waiting[1] = 100000;
 			cqs[quiet].waiting[0] = 1;
 			for (int i = 0; i < 4; i++)
-				shunt_group_poll(&engine);
+				shunt_group_poll(&engine.group);
 			assert_int_equal(stream_offset(&streams[0], STREAM_ARRIVED), 1);
 		}
 	}
@@ -648,14 +649,15 @@ static void lanes_take_turns(void **state)
 	engine.group.cqs.count = 3;
 	engine.group.devices[SHUNT_SOFT].cq_room = 3;
 	for (int i = 0; i < 9; i++) {
-		assert_ptr_equal(shunt_devices_cq(&engine, &engine.group.devices[SHUNT_SOFT]), &cqs[i % 3].ibv);
+		assert_ptr_equal(shunt_devices_cq(&engine.group, &engine.group.devices[SHUNT_SOFT]),
+				 &cqs[i % 3].ibv);
 		engine.group.cqs.lanes[i % 3]++;
 	}
 	/* No more than they have room for, and no CQ is to be had beside them. */
 	engine.group.cqs.count = SHUNT_CQS_MAX;
 	for (int i = 3; i < SHUNT_CQS_MAX; i++)
 		engine.group.cqs.lanes[i] = 3;
-	assert_null(shunt_devices_cq(&engine, &engine.group.devices[SHUNT_SOFT]));
+	assert_null(shunt_devices_cq(&engine.group, &engine.group.devices[SHUNT_SOFT]));
 }
 
 /* --- the devices close, and open again --- */
@@ -708,10 +710,10 @@ static void a_closed_device_leaves_nothing(void **state)
 		engine.group.cqs.lanes[i] = 3;
 	cqs[0].waiting[1] = 1000;
 	engine.config.poll_batch = 1;
-	shunt_group_poll(&engine);
+	shunt_group_poll(&engine.group);
 	assert_true(engine.group.polled.turn && engine.group.polled.more);
 	destroyed = closed = 0;
-	shunt_devices_close(&engine);
+	shunt_devices_close(&engine.group);
 	assert_int_equal(destroyed, 5);
 	assert_int_equal(closed, 1);
 	assert_false(engine.group.open || device->open);
@@ -748,12 +750,12 @@ static void one_wake_up_is_bounded(void **state)
 	engine.config.poll_batch = 8;
 	cqs[0].waiting[1] = 20;
 	cqs[0].fired = true;
-	shunt_group_hear(&engine);
+	shunt_group_hear(&engine.group);
 	assert_int_equal(engine.group.completions, 8);
 	make(EVENT);
 	cqs[0].waiting[1] = 200;	/* of the 256 that it holds */
 	cqs[0].fired = true;
-	shunt_group_hear(&engine);
+	shunt_group_hear(&engine.group);
 	assert_int_equal(engine.group.completions, 200);
 }
 

@@ -12,8 +12,8 @@ static void each_is_its_own(void **state)
 	uint32_t same = 0;
 
 	(void)state;
-	shunt_psn_key(engine, keys[0]);
-	shunt_psn_key(engine, keys[1]);
+	shunt_psn_key(engine->sys, keys[0]);
+	shunt_psn_key(engine->sys, keys[1]);
 	assert_memory_not_equal(keys[0], keys[1], SHUNT_PSN_KEY_BYTES);
 	for (uint32_t qp = 1; qp <= PAIRS; qp++) {
 		uint32_t steps[2];

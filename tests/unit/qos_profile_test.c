@@ -81,14 +81,14 @@ static void open_device(const char *model, bool thread)
 	engine->loop.manual = !thread;
 	step_ns = 100 * US;
 	mean = sigma = UNSET;
-	device = shunt_devices_open(engine, SHUNT_SOFT);
+	device = shunt_devices_open(&engine->group, SHUNT_SOFT);
 	assert_non_null(device);
 }
 
 static int close_device(void **state)
 {
 	(void)state;
-	shunt_devices_close(engine);
+	shunt_devices_close(&engine->group);
 	return 0;
 }
 
