@@ -79,7 +79,7 @@ static struct shunt_files *make_table(void)
 static void rank_locks(struct shunt_engine *engine)
 {
 	shunt_lock_rank(&engine->leave_lock, SHUNT_RANK_LEAVE);
-	shunt_lock_rank(&engine->seats_lock, SHUNT_RANK_SEATS);
+	shunt_lock_rank(&engine->group.seats_lock, SHUNT_RANK_SEATS);
 	shunt_lock_rank(&engine->service_lock, SHUNT_RANK_SERVICE);
 	shunt_lock_rank(&engine->streams_lock, SHUNT_RANK_STREAMS);
 	shunt_lock_rank(&engine->group.lock, SHUNT_RANK_GROUP);
@@ -95,6 +95,7 @@ void shunt_engine_surround(struct shunt_engine *engine, const struct shunt_sys *
 	engine->loop.porter = &engine->porter;
 	engine->group.fault = &engine->fault;
 	engine->fault.group = &engine->group;
+	engine->group.common = &engine->lanes;
 	engine->loop.fds = &engine->fds;
 	engine->loop.steps = &engine->steps;
 	engine->porter.loop = engine->group.loop = &engine->loop;
@@ -119,16 +120,16 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->config = *config;
 	engine->device_choice = shunt_config_device(engine->config.device, &name);
 	shunt_engine_surround(engine, sys);
-	engine->lane_hooks = &shunt_delivered_hooks;
+	engine->lanes.hooks = &shunt_delivered_hooks;
 	engine->end_hooks = &end_hooks;
 	engine->link_hooks = &shunt_hear_hooks;
 	engine->serve = shunt_service_start;
 	engine->grow_young = shunt_young_grow_all;
 	engine->pid = getpid();
 	engine->born = sys->now();
-	engine->pin_from = UINT64_MAX;
+	engine->lanes.pin_from = UINT64_MAX;
 	engine->trim_every = SHUNT_RECLAIM_EVERY;
-	engine->ring_quiet = SHUNT_RING_QUIET;
+	engine->lanes.ring_quiet = SHUNT_RING_QUIET;
 	engine->random = config->seed;
 	if (!config->seed && getrandom(&engine->random, sizeof(engine->random), GRND_NONBLOCK) < 0)
 		engine->random = engine->born;
@@ -138,7 +139,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->group.single_core = get_nprocs() < 2;
 	/* Its peer may be on the same core, and have what it writes in the same caches. */
 	if (sched_getaffinity(0, sizeof(cpus), &cpus) || CPU_COUNT(&cpus) > 1)
-		engine->copy_near = shunt_copying_near();
+		engine->lanes.copy_near = shunt_copying_near();
 	return engine;
 }
 
@@ -227,7 +228,7 @@ static void await_device(struct shunt_engine *engine, uint64_t until)
 /* A link may have something of ours, or one whose queue pair has died: what it lacks is still to be sent over TCP. */
 static bool has_links(struct shunt_engine *engine)
 {
-	return atomic_load(&engine->links_up) || atomic_load(&engine->breaking) ||
+	return atomic_load(&engine->lanes.links_up) || atomic_load(&engine->breaking) ||
 	       (engine->service && atomic_load(&engine->service->resends));
 }
 
@@ -388,7 +389,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	unlock_all(engine);
 	shunt_loading_forget(&engine->fds);
 	shunt_lock_free(&engine->rendezvous_lock);
-	shunt_lock_free(&engine->seats_lock);
+	shunt_lock_free(&engine->group.seats_lock);
 	engine->porter = (struct shunt_porter) { .loop = &engine->loop, .lock = SHUNT_LOCK(PORTER), .waiting = engine->porter.waiting,
 						 .room = engine->porter.room };
 	shunt_lock_free(&engine->leave_lock);
@@ -402,12 +403,12 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	shunt_service_abandon(engine);
 	shunt_devices_abandon(&engine->group);
 	shunt_fault_device_empty(&engine->fault);
-	atomic_store(&engine->links_up, 0);
+	atomic_store(&engine->lanes.links_up, 0);
 	atomic_store(&engine->breaking, 0);
 	atomic_store(&engine->paces, false);
 	atomic_fetch_and(&engine->traces, SHUNT_TRACES_OURS);
-	if (engine->book)
-		shunt_trace_book_inherit(engine->book);
+	if (engine->lanes.book)
+		shunt_trace_book_inherit(engine->lanes.book);
 	engine->fds.wakers.count = 0;
 	engine->space_thread = engine->space_links = 0;	/* the parent's: links are not mapped here */
 	atomic_store(&engine->reap, NULL);	/* their seats and rings are the parent's */

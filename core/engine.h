@@ -16,6 +16,7 @@
 #include "core/poll/group.h"
 #include "core/lane/lane.h"
 #include "core/lane/lane_serve.h"
+#include "core/lane/lanes.h"
 #include "core/stream/kernel_tcp.h"
 #include "core/stream/left.h"
 #include "core/stream/plain.h"
@@ -34,7 +35,6 @@
 struct shunt_service;
 struct shunt_rendezvous;
 struct shunt_fork_slots;
-struct shunt_trace_book;
 struct shunt_verdict;
 
 struct shunt_totals {	/* of streams that are gone; streams_lock */
@@ -52,7 +52,7 @@ struct shunt_engine {
 	const struct shunt_sys *sys;
 	struct shunt_fds fds;
 	struct shunt_group group;
-	const struct shunt_lane_hooks *lane_hooks;	/* of all lanes */
+	struct shunt_lanes lanes;
 	const struct shunt_end_hooks *end_hooks;	/* of all streams */
 	const struct shunt_link_hooks *link_hooks;	/* of all links */
 	struct shunt_loop loop;		/* of the service thread */
@@ -60,16 +60,13 @@ struct shunt_engine {
 	bool (*serve)(struct shunt_engine *engine);
 	struct shunt_service *_Atomic service; /* NULL until a connection could use it */
 	enum shunt_reason no_service;	/* why there was none when it was wanted last; service_lock */
-	struct shunt_lock seats_lock;	/* who may take seats away: see lock.h */
 	struct shunt_seat_pool seats;
 	struct shunt_lock service_lock;
 	struct shunt_lock leave_lock;	/* of the thread that ends the service thread (leave.c) */
 	_Atomic uint32_t leaving;	/* calls under way for which the service thread has ended */
 	_Atomic int stays;		/* enum shunt_reason: why no connection leaves TCP from now on; NONE: they do */
 	uint32_t times_left;		/* how often the service thread has ended; leave_lock */
-	_Atomic int links_up;		/* links that carry or may carry streams */
 	struct shunt_strangers strangers;
-	_Atomic uint64_t queue_pairs; /* that devices have made so far */
 	_Atomic uint64_t evicted; /* links that ended because nothing used them */
 	_Atomic uint64_t impatient;	/* ns; until then no call waits for EXPECT (tx.c) */
 	_Atomic int breaking;		/* links whose streams are going over to TCP */
@@ -78,13 +75,12 @@ struct shunt_engine {
 	bool ruled;		/* the configuration's rules have been read; service thread, as is the next */
 	struct shunt_verdict *verdict;	/* the rules in force (core/peer/verdict.h); NULL: none */
 	bool short_of_space;	/* which is why the last link could not be made; service thread */
-	uint64_t copy_near;		/* of copying.h */
 	pid_t pid;
 	struct shunt_identity identity;	/* names our doors; since there is a service thread */
 	pid_t parent;			/* of the process we were forked from, if any */
 	uint32_t rights_doors;		/* names that doors for relatives have had (fork_door.h) */
 	uint64_t born;
-	uint64_t trim_every, ring_quiet;	/* ns, see reclaim.c; tests shorten them */
+	uint64_t trim_every;	/* ns, see reclaim.c; tests shorten them */
 	_Atomic uint64_t random;
 
 	struct shunt_lock streams_lock;
@@ -120,12 +116,8 @@ struct shunt_engine {
 	_Atomic uint64_t slow_looks, slow_lanes;	/* of the rule: see mock.h */
 	_Atomic uint64_t left[SHUNT_LEFTS];	/* how often sending directions left the link, by cause */
 	uint32_t channels;	/* how many there have been; service thread */
-	_Atomic uint64_t wide_windows;	/* bytes that windows of streams have beyond the small one (send_queue.h) */
 	uint64_t send_buffer;	/* bytes that the kernel's may grow to here (overflow.h) */
-	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (zero_copy.h) */
 	_Atomic uint8_t traces;	/* SHUNT_TRACES_… (core/stream/traced.h): a send looks whether it is to be followed */
-	_Atomic bool pin_from_chosen;	/* set by the service thread */
-	struct shunt_trace_book *_Atomic book;	/* NULL: nothing has been followed */
 	struct shunt_fault fault;	/* large, and cold while there is no rule */
 	struct shunt_steps steps;	/* that took long */
 };

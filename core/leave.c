@@ -258,7 +258,7 @@ static void put_away(struct shunt_engine *engine)
 	const struct shunt_engine *before = shunt_service_role_begin(engine);
 	struct shunt_service *service = engine->service;
 
-	shunt_lock_take(&engine->seats_lock);
+	shunt_lock_take(&engine->group.seats_lock);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		shunt_link_kill(link, WHY);
 	shunt_retire_run(&service->tasks.retire);
@@ -268,7 +268,7 @@ static void put_away(struct shunt_engine *engine)
 	each_stream(engine, hand_back, NULL);
 	shunt_streams_reap(engine);
 	shunt_links_bury(service);
-	shunt_lock_leave(&engine->seats_lock);
+	shunt_lock_leave(&engine->group.seats_lock);
 	shunt_local_sockets_close(service);
 	shunt_witness_dismiss(service);
 	service->threaded = false;

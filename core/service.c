@@ -121,16 +121,16 @@ void shunt_service_step(struct shunt_engine *engine, int timeout_ms)
 	struct epoll_event events[EVENTS];
 	int n;
 
-	shunt_lock_take(&engine->seats_lock);
+	shunt_lock_take(&engine->group.seats_lock);
 	timeout_ms = shunt_loop_work(&engine->loop, timeout_ms);
-	shunt_lock_leave(&engine->seats_lock);
+	shunt_lock_leave(&engine->group.seats_lock);
 	timeout_ms = shunt_await_completions(service, timeout_ms);
 	n = shunt_loop_wait(&engine->loop, events, EVENTS, timeout_ms);
 	shunt_lock_take(&engine->rendezvous_lock);	/* what was written there before it was registered is seen now */
 	shunt_lock_leave(&engine->rendezvous_lock);
-	shunt_lock_take(&engine->seats_lock);
+	shunt_lock_take(&engine->group.seats_lock);
 	shunt_loop_hear(&engine->loop, events, n);
-	shunt_lock_leave(&engine->seats_lock);
+	shunt_lock_leave(&engine->group.seats_lock);
 	shunt_service_role_end(before);
 }
 

@@ -81,8 +81,8 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine,
 
 	shunt_json_put(text, "\"counters\":{");
 	text->comma = false;
-	shunt_json_number(text, "links", atomic_load(&engine->links_up));
-	shunt_json_number(text, "queue_pairs_created", atomic_load(&engine->queue_pairs));
+	shunt_json_number(text, "links", atomic_load(&engine->lanes.links_up));
+	shunt_json_number(text, "queue_pairs_created", atomic_load(&engine->lanes.queue_pairs));
 	shunt_json_number(text, "links_evicted", atomic_load(&engine->evicted));
 	shunt_json_number(text, "failovers", atomic_load(&engine->failovers));
 	shunt_json_number(text, "keepalive_probes", atomic_load(&engine->probes));
@@ -141,9 +141,9 @@ static void put_polling(struct shunt_json *text, struct shunt_engine *engine)
 /* Nothing until a link's device fetches data; from_bytes 0: no send is registered. */
 static void put_registering(struct shunt_json *text, struct shunt_engine *engine)
 {
-	uint64_t from = atomic_load(&engine->pin_from);
+	uint64_t from = atomic_load(&engine->lanes.pin_from);
 
-	if (!atomic_load(&engine->pin_from_chosen))
+	if (!atomic_load(&engine->lanes.pin_from_chosen))
 		return;
 	shunt_json_put(text, "\"registering\":{\"measured\":%s,",
 		       engine->config.mr_threshold == SHUNT_ZERO_COPY_AUTO ? "true" : "false");

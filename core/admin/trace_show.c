@@ -72,7 +72,7 @@ void shunt_trace_settle(struct shunt_engine *engine)
 
 int shunt_trace_show(struct shunt_engine *engine, struct shunt_answer *answer)
 {
-	struct shunt_trace_book *book = atomic_load(&engine->book);
+	struct shunt_trace_book *book = atomic_load(&engine->lanes.book);
 	struct shunt_trace *entries = book ? malloc(SHUNT_TRACE_KEPT * sizeof(*entries)) : NULL;
 	struct shunt_json json;
 	uint32_t count = 0;

@@ -14,7 +14,7 @@
 /* clang-format off */
 #define SHUNT_LOCK_RANKS(row) \
 	row(LEAVE, "engine.leave_lock") \
-	row(SEATS, "engine.seats_lock") \
+	row(SEATS, "engine.group.seats_lock") \
 	row(YOUNG, "young.lock") \
 	row(SERVICE, "engine.service_lock") \
 	row(RX, "stream.rx.lock") \

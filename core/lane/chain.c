@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/chain.h"
+#include "core/base/config.h"
+#include "core/base/narrow.h"
 #include <errno.h>
 #include <stdlib.h>
-#include "core/engine.h"
 #include "core/lane/copying.h"
+#include "core/lane/lane_queue.h"
 #include "core/lane/lane_trace.h"
 #include "core/lane/send_queue.h"
 #include "core/lane/wr.h"
+#include "core/link/link.h"
 #include "core/trace/probe.h"
+#include "core/poll/group.h"
 
 #define CHAIN_MAX 64	/* of SHUNT_CHAIN */
 
@@ -26,7 +30,7 @@ struct shunt_chain {
 
 static void configure(struct shunt_chain *chain, const struct shunt_lane *lane)
 {
-	chain->limit = lane->chains ? shunt_narrow_u32(lane->link->engine->config.chain_max) : 1;
+	chain->limit = lane->chains ? shunt_narrow_u32(lane->group->config->chain_max) : 1;
 }
 
 int shunt_chain_init(struct shunt_lane *lane)
@@ -80,7 +84,7 @@ static __attribute__((noinline)) bool make_room(struct shunt_chain *chain, uint3
 		return true;
 	if (!shunt_chain_flush(chain))
 		return false;
-	shunt_group_poll(&lane->link->engine->group);
+	shunt_group_poll(lane->group);
 	limit = shunt_wr_admit(lane, chain->count, chain->bytes, bytes, reserve);
 	if (!limit)
 		return true;
@@ -153,7 +157,7 @@ static void posted_handback(struct shunt_lane *lane, struct shunt_seat *seat)
 	      SHUNT_HEADING_AWAITED))
 		return;
 	atomic_store(&lane->unsettled, true);
-	shunt_request_watch(&lane->link->engine->loop);
+	shunt_request_watch(lane->group->loop);
 }
 
 /* The device is yet to fetch the WR's bytes, or those of the part ahead of it, or to need them again. */

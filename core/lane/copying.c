@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/copying.h"
+#include "core/base/config.h"
 #include <unistd.h>
 #include "core/base/copy.h"
-#include "core/engine.h"
+#include "core/lane/lanes.h"
+#include "core/link/link.h"
+#include "core/poll/group.h"
 
 uint64_t shunt_copying_near(void)
 {
@@ -13,11 +16,11 @@ uint64_t shunt_copying_near(void)
 
 void shunt_copying_configure(struct shunt_lane *lane)
 {
-	const struct shunt_engine *engine = lane->link->engine;
-	bool copies = lane->link->device->kind->copies && engine->config.copy != SHUNT_COPY_MEMCPY;
+	const struct shunt_group *group = lane->group;
+	bool copies = lane->link->device->kind->copies && group->config->copy != SHUNT_COPY_MEMCPY;
 
 	lane->copies_from = copies ? SHUNT_COPY_LARGE : UINT32_MAX;
-	lane->copies_past = engine->config.copy == SHUNT_COPY_NT;
+	lane->copies_past = group->config->copy == SHUNT_COPY_NT;
 }
 
 /* Notes each time around the ring how many bytes of all its streams the lane has carried meanwhile. */
@@ -33,7 +36,7 @@ static bool comes_back_soon(struct shunt_lane *lane, struct shunt_seat_out *out,
 		out->copying.round = round;
 		out->copying.posted = posted;
 	}
-	return out->copying.bytes && out->copying.bytes <= lane->link->engine->copy_near;
+	return out->copying.bytes && out->copying.bytes <= lane->group->common->copy_near;
 }
 
 int shunt_copying_choose(struct shunt_lane *lane, struct shunt_seat_out *out, uint64_t offset,

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/direct.h"
-#include "core/engine.h"
+#include "core/base/narrow.h"
 #include "core/lane/copying.h"
+#include "core/lane/lane_serve.h"
 #include "core/lane/lane_trace.h"
 #include "core/lane/wr.h"
 #include "core/lane/send_queue.h"
 #include "core/trace/probe.h"
+#include "core/poll/group.h"
 
 /* A sender that never waits gets its completions here. */
 static __attribute__((noinline)) bool admitted_now(struct shunt_lane *lane, uint32_t bytes)
 {
 	enum shunt_limit limit;
 
-	shunt_group_poll(&lane->link->engine->group);
+	shunt_group_poll(lane->group);
 	limit = shunt_wr_admit(lane, 0, 0, bytes, lane->reserve);
 	if (limit) {
 		__atomic_fetch_add(&lane->counters.stalls[limit], 1, __ATOMIC_RELAXED);

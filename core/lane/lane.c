@@ -2,14 +2,19 @@
 #include <errno.h>
 #include <sys/uio.h>
 #include "core/lane/chain.h"
+#include "core/base/config.h"
+#include "core/base/narrow.h"
+#include "core/base/sys.h"
 #include "core/lane/copying.h"
 #include "core/lane/wr.h"
 #include "core/lane/direct.h"
+#include "core/lane/lane_serve.h"
 #include "core/lane/lane_trace.h"
-#include "core/engine.h"
+#include "core/lane/lanes.h"
 #include "core/lane/roster.h"
 #include "core/lane/send_queue.h"
 #include "core/loop/request.h"
+#include "core/poll/group.h"
 
 #define USUAL_WINDOW (1 << 20)
 
@@ -18,7 +23,7 @@ enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* SHUNT_BATCH's 
 /* A queue, or a window, full of unsignaled WRs would never empty (PF-11). */
 static void configure(struct shunt_lane *lane)
 {
-	const struct shunt_config *config = &lane->link->engine->config;
+	const struct shunt_config *config = lane->group->config;
 	uint64_t every = config->signal_every < lane->sq_depth / 2 ? config->signal_every :
 								     lane->sq_depth / 2;
 
@@ -35,28 +40,27 @@ static void configure(struct shunt_lane *lane)
 /* SHUNT_WINDOW=auto: a stream may fill the window if the lane keeps bytes until they have arrived (send_queue.h). */
 static uint64_t usual_window(const struct shunt_lane *lane)
 {
-	uint64_t widest = lane->link->engine->config.stage_max;
+	uint64_t widest = lane->group->config->stage_max;
 
 	return lane->retains && widest > USUAL_WINDOW ? widest : USUAL_WINDOW;
 }
 
 int shunt_lane_init(struct shunt_lane *lane)
 {
-	struct shunt_engine *engine = lane->link->engine;
-	const struct shunt_config *config = &engine->config;
+	struct shunt_group *group = lane->group;
+	const struct shunt_config *config = group->config;
 	int result;
 
 	shunt_lock_rank(&lane->lock, SHUNT_RANK_LANE);
 	shunt_lock_rank(&lane->queue_lock, SHUNT_RANK_QUEUE);
 	lane->retains = config->retain || !lane->link->device->kind->peek;
 	lane->window.usual = usual_window(lane);
-	lane->group = &engine->group;
-	lane->hooks = engine->lane_hooks;
+	lane->hooks = group->common->hooks;
 	lane->reserve = SHUNT_CONTROL_RESERVE;
 	lane->frag_bytes = shunt_narrow_u32(config->frag_bytes);
 	lane->sq_depth = lane->link->device->sq_depth;
 	lane->rq_depth = lane->link->device->rq_depth;
-	result = shunt_window_init(&lane->window, config, lane->sq_depth, &engine->group.inflight);
+	result = shunt_window_init(&lane->window, config, lane->sq_depth, &group->inflight);
 	if (result)
 		return result;
 	configure(lane);
@@ -73,7 +77,7 @@ static bool is_covered(struct shunt_lane *lane)
 
 bool shunt_lane_change(struct shunt_lane *lane)
 {
-	struct shunt_group *group = &lane->link->engine->group;
+	struct shunt_group *group = lane->group;
 	bool done;
 
 	shunt_lock_take(&lane->lock);
@@ -81,7 +85,7 @@ bool shunt_lane_change(struct shunt_lane *lane)
 	if (done) {
 		shunt_lock_take(&group->lock);
 		lane->window.usual = usual_window(lane);
-		shunt_window_change(&lane->window, &lane->link->engine->config, &group->inflight);
+		shunt_window_change(&lane->window, lane->group->config, &group->inflight);
 		shunt_lock_leave(&group->lock);
 		configure(lane);
 		shunt_chain_change(lane);
@@ -180,7 +184,7 @@ static size_t send_direct(struct shunt_lane *lane, struct shunt_seat *seat, uint
 	shunt_assert_held(&lane->lock);
 	shunt_lane_look(lane);
 	if (__builtin_expect(lane->late, 0)) {
-		shunt_group_poll(&lane->link->engine->group);
+		shunt_group_poll(lane->group);
 		if (shunt_lane_under_way(lane, seat) && bytes < lane->frag_bytes &&
 		    bytes <= shunt_seat_room(out, offset))
 			return 0;
@@ -227,7 +231,7 @@ void shunt_lane_push(struct shunt_lane *lane, struct shunt_seat *seat)
 size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_seat *seat, struct shunt_iov *from,
 			 size_t bytes)
 {
-	struct shunt_engine *engine = lane->link->engine;
+	struct shunt_group *group = lane->group;
 	struct shunt_seat_out *out = &seat->out;
 	size_t room = shunt_seat_room(out, staged_of(seat));
 	size_t taken = accept_in_window(seat, from, bytes < room ? bytes : room, false);
@@ -237,8 +241,8 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_seat *seat, struc
 	    staged_of(seat) - atomic_load(&out->posted) >= SHUNT_SEND_QUEUE_BYTES) {
 		shunt_lane_push(lane, seat);
 	} else if (!atomic_load_explicit(&out->gather_since, memory_order_relaxed)) {
-		atomic_store_explicit(&out->gather_since, shunt_now(engine), memory_order_release);
-		shunt_request_gather(&engine->loop);
+		atomic_store_explicit(&out->gather_since, group->sys->now(), memory_order_release);
+		shunt_request_gather(group->loop);
 	}
 	return taken;
 }
@@ -273,7 +277,7 @@ uint64_t shunt_lane_messages(struct shunt_lane *lane)
 
 bool shunt_lane_heard(struct shunt_lane *lane, uint64_t messages)
 {
-	struct shunt_group *group = &lane->link->engine->group;
+	struct shunt_group *group = lane->group;
 	bool heard;
 
 	shunt_lock_take(&group->lock);
@@ -282,7 +286,7 @@ bool shunt_lane_heard(struct shunt_lane *lane, uint64_t messages)
 	if (heard)
 		return true;
 	atomic_store(&lane->unsettled, true);
-	shunt_request_watch(&lane->link->engine->loop);
+	shunt_request_watch(lane->group->loop);
 	return false;
 }
 
@@ -293,9 +297,9 @@ bool shunt_lane_settled(struct shunt_lane *lane)
 	atomic_store(&lane->unsettled, true);
 	/* A device with a thread may have told the service thread before it could see the mark. */
 	if (shunt_lane_arrived(lane))
-		shunt_loop_wake(&lane->link->engine->loop);
+		shunt_loop_wake(lane->group->loop);
 	else
-		shunt_request_watch(&lane->link->engine->loop);
+		shunt_request_watch(lane->group->loop);
 	return false;
 }
 
@@ -304,7 +308,7 @@ bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_seat *seat)
 	if (shunt_seat_is_released(seat))
 		return true;
 	shunt_lane_kick(lane);
-	shunt_group_poll_fully(&lane->link->engine->group);
+	shunt_group_poll_fully(lane->group);
 	if (shunt_heading_turn(&seat->out.heading, SHUNT_HEADING_IS_AWAITED) &
 	    SHUNT_HEADING_UNPOSTED)
 		return false;	/* a window keeps it back: the poster sees the mark */
@@ -313,7 +317,7 @@ bool shunt_lane_handed_over(struct shunt_lane *lane, struct shunt_seat *seat)
 
 void shunt_lane_set_gate(struct shunt_lane *lane, struct shunt_gate *gate, uint32_t frag_bytes)
 {
-	uint32_t most = shunt_narrow_u32(lane->link->engine->config.frag_bytes);
+	uint32_t most = shunt_narrow_u32(lane->group->config->frag_bytes);
 
 	shunt_lock_take(&lane->lock);
 	shunt_window_set_gate(&lane->window, gate);
@@ -352,7 +356,7 @@ int shunt_lane_post_receives(struct shunt_lane *lane, uint32_t count)
 
 void shunt_lane_repost(struct shunt_lane *lane)
 {
-	shunt_assert_held(&lane->link->engine->group.lock);
+	shunt_assert_held(&lane->group->lock);
 	if (atomic_load(&lane->failed))
 		return;	/* some devices do not give back what is posted to a QP that is dead (docs/DEVICES.md) */
 	if (shunt_lane_post_receives(lane, shunt_narrow_u32(lane->received + lane->rq_depth -
@@ -365,5 +369,5 @@ void shunt_lane_repost(struct shunt_lane *lane)
 	lane->granted = lane->reposted;
 	atomic_store(&lane->lane_value, lane->reposted);
 	atomic_store(&lane->lane_due, true);
-	shunt_roster_kick(&lane->link->engine->group, lane);
+	shunt_roster_kick(lane->group, lane);
 }

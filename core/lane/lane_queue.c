@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/lane_queue.h"
-#include "core/engine.h"
+#include "core/poll/group.h"
 
 /* Takes the first of a list out of it. Returns the rest. */
 static struct shunt_seat *take_out(struct shunt_seat *seat)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/lane_serve.h"
-#include "core/engine.h"
 #include "core/lane/chain.h"
 #include "core/loop/request.h"
+#include "core/poll/group.h"
 
 void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_seat *seat)
 {
@@ -238,7 +238,7 @@ void shunt_lane_kick(struct shunt_lane *lane)
 		shunt_lock_leave(&lane->lock);
 	} while (atomic_load(&lane->dirty));
 	if (shunt_lane_stalled(lane))
-		shunt_request_watch(&lane->link->engine->loop);
+		shunt_request_watch(lane->group->loop);
 }
 
 void shunt_lane_request(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include <sys/uio.h>
 #include "core/lane/lane_stats.h"
-#include "core/engine.h"
 #include "core/lane/lane.h"
+#include "core/link/link.h"
 #include "core/trace/probe.h"
+#include "core/poll/group.h"
 
 static void raise_to(uint64_t *most, uint64_t value)
 {

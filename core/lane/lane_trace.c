@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/lane_trace.h"
+#include "core/base/sys.h"
+#include "core/lane/lanes.h"
 #include <stdlib.h>
-#include "core/engine.h"
 #include "core/lane/wr.h"
 #include "core/trace/followed.h"
 #include "core/trace/slots.h"
+#include "core/poll/group.h"
 
 #define PATIENCE 1000000000ull /* ns after which nobody is told any more when a send was placed */
 
@@ -53,7 +55,7 @@ void shunt_lane_trace_free(struct shunt_lane *lane)
 
 static struct shunt_trace_book *book_of(const struct shunt_lane *lane)
 {
-	return atomic_load(&lane->link->engine->book);
+	return atomic_load(&lane->group->common->book);
 }
 
 /* The device may yet fetch what the slot has in the page. */
@@ -89,7 +91,7 @@ static bool write_one(struct shunt_lane *lane, struct shunt_seat *seat,
 		      const struct shunt_pending *pending)
 {
 	struct shunt_lane_trace *trace = lane->trace;
-	uint64_t now = shunt_now(lane->link->engine);
+	uint64_t now = lane->group->sys->now();
 	uint32_t at;
 
 	if (!trace)
@@ -135,7 +137,7 @@ void shunt_lane_trace_write(struct shunt_lane *lane, struct shunt_seat *seat, ui
 void shunt_lane_trace_stamp(struct shunt_lane *lane)
 {
 	if (lane->trace->unposted)
-		lane->trace->stamp = shunt_now(lane->link->engine);
+		lane->trace->stamp = lane->group->sys->now();
 }
 
 void shunt_lane_trace_post(struct shunt_lane *lane, const struct shunt_seat *seat, uint64_t end,
@@ -171,7 +173,7 @@ static bool is_placed(const struct shunt_lane *lane, uint64_t number)
 bool shunt_lane_trace_look(struct shunt_lane *lane)
 {
 	struct shunt_lane_trace *trace = lane->trace;
-	uint64_t now = trace->unplaced ? shunt_now(lane->link->engine) : 0;
+	uint64_t now = trace->unplaced ? lane->group->sys->now() : 0;
 	uint64_t left = trace->unplaced;
 	uint32_t i;
 
@@ -191,7 +193,7 @@ bool shunt_lane_trace_look(struct shunt_lane *lane)
 	}
 	if (!trace->unplaced)
 		return false;
-	shunt_request_trace(&lane->link->engine->loop);
+	shunt_request_trace(lane->group->loop);
 	return true;
 }
 

@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/lanes.h"
+#include "core/base/config.h"
+#include "core/base/log.h"
+#include "core/base/narrow.h"
+#include "core/base/sys.h"
 #include "core/poll/devices.h"
 #include <errno.h>
 #include <string.h>
 #include "core/device/page.h"
-#include "core/engine.h"
+#include "core/lane/lane.h"
+#include "core/lane/lane_queue.h"
 #include "core/lane/roster.h"
 #include "core/lane/zero_copy.h"
+#include "core/link/link.h"
+#include "core/poll/group.h"
 
-uint32_t shunt_lanes_wanted(const struct shunt_engine *engine, const struct shunt_device *device)
+uint32_t shunt_lanes_wanted(uint64_t wanted, const struct shunt_device *device)
 {
-	return engine->config.lanes == SHUNT_LANES_AUTO ? device->kind->lanes :
-	       shunt_narrow_u32(engine->config.lanes);
+	return wanted == SHUNT_LANES_AUTO ? device->kind->lanes :
+	       shunt_narrow_u32(wanted);
 }
 
 /* --- making one --- */
@@ -19,16 +26,16 @@ uint32_t shunt_lanes_wanted(const struct shunt_engine *engine, const struct shun
 /* Once in a process: it is the device's property, not the link's. */
 static void choose_pin_from(struct shunt_link *link)
 {
-	struct shunt_engine *engine = link->engine;
-	uint64_t from = engine->config.mr_threshold;
+	struct shunt_group *group = link->device->group;
+	uint64_t from = group->config->mr_threshold;
 
 	if (from == SHUNT_ZERO_COPY_AUTO) {
-		from = shunt_zero_copy_measure(link->device->verbs, link->pd, engine->sys->now);
+		from = shunt_zero_copy_measure(link->device->verbs, link->pd, group->sys->now);
 		shunt_log(SHUNT_LOG_INFO, "measured: blocking sends register their buffer from %llu bytes on",
 			  (unsigned long long)from);
 	}
-	atomic_store(&engine->pin_from, from ? from : UINT64_MAX);
-	atomic_store(&engine->pin_from_chosen, true);
+	atomic_store(&group->common->pin_from, from ? from : UINT64_MAX);
+	atomic_store(&group->common->pin_from_chosen, true);
 }
 
 /* Devices say EINVAL where they cannot carry so much inline, and some are content with less. */
@@ -67,14 +74,14 @@ static uint32_t sges_of(int64_t most)
 static int make_queue_pair(struct shunt_lane *lane)
 {
 	struct shunt_link *link = lane->link;
-	struct shunt_engine *engine = link->engine;
+	struct shunt_group *group = link->device->group;
 	const struct shunt_device *device = link->device;
-	struct ibv_cq *cq = shunt_devices_cq(&engine->group, link->device);
+	struct ibv_cq *cq = shunt_devices_cq(group, link->device);
 	struct ibv_qp_init_attr init = {
 		.qp_context = lane, .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = lane->sq_depth, .max_recv_wr = lane->rq_depth,
 			 .max_send_sge = sges_of(device->limits.max_sge), .max_recv_sge = 1,
-			 .max_inline_data = shunt_narrow_u32(engine->config.inline_bytes) },
+			 .max_inline_data = shunt_narrow_u32(group->config->inline_bytes) },
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port,
 				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -89,7 +96,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	lane->qp = create_qp(link, &init);
 	if (!lane->qp)
 		return -ENOMEM;
-	atomic_fetch_add(&engine->queue_pairs, 1);
+	atomic_fetch_add(&group->common->queue_pairs, 1);
 	if (init.cap.max_inline_data < SHUNT_INLINE_LEAST)
 		return -EOPNOTSUPP;
 	lane->max_inline = init.cap.max_inline_data;
@@ -98,7 +105,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	lane->backlog = device->kind->backlog ? device->kind->backlog(lane->qp) : NULL;
 	if (device->verbs->modify_qp(lane->qp, &attr, SHUNT_TO_INIT))
 		return -EIO;
-	if (lane->fetches && !atomic_load(&engine->pin_from_chosen))
+	if (lane->fetches && !atomic_load(&group->common->pin_from_chosen))
 		choose_pin_from(link);
 	return shunt_lane_post_receives(lane, lane->rq_depth);
 }
@@ -120,9 +127,9 @@ static void unmake(struct shunt_lane *lane)
 /* Polling threads look at all lanes of a link (shunt_link_fail), so group.lock is taken. */
 static void set_count(struct shunt_link *link, uint32_t count)
 {
-	shunt_lock_take(&link->engine->group.lock);
+	shunt_lock_take(&link->device->group->lock);
 	link->lane_count = count;
-	shunt_lock_leave(&link->engine->group.lock);
+	shunt_lock_leave(&link->device->group->lock);
 }
 
 int shunt_lanes_make(struct shunt_link *link, uint32_t count)
@@ -133,6 +140,7 @@ int shunt_lanes_make(struct shunt_link *link, uint32_t count)
 		struct shunt_lane *lane = &link->lanes[link->lane_count];
 
 		lane->link = link;
+		lane->group = link->device->group;
 		lane->number = link->lane_count;
 		result = shunt_lane_init(lane);
 		if (!result)
@@ -141,7 +149,7 @@ int shunt_lanes_make(struct shunt_link *link, uint32_t count)
 			unmake(lane);
 			break;
 		}
-		shunt_roster_add(&link->engine->group, lane);
+		shunt_roster_add(link->device->group, lane);
 		set_count(link, link->lane_count + 1);
 	}
 	return link->lane_count ? 0 : result;
@@ -153,7 +161,7 @@ void shunt_lanes_keep(struct shunt_link *link, uint32_t count)
 		struct shunt_lane *lane = &link->lanes[link->lane_count - 1];
 
 		set_count(link, link->lane_count - 1);
-		shunt_roster_remove(&link->engine->group, lane);
+		shunt_roster_remove(link->device->group, lane);
 		unmake(lane);
 	}
 }
@@ -196,12 +204,12 @@ struct shunt_lane *shunt_lanes_emptiest(struct shunt_link *link)
 {
 	struct shunt_lane *least = &link->lanes[0];
 
-	shunt_assert_held(&link->engine->seats_lock);
-	shunt_lock_take(&link->engine->group.lock);
+	shunt_assert_held(&link->device->group->seats_lock);
+	shunt_lock_take(&link->device->group->lock);
 	for (uint32_t i = 1; i < link->lane_count; i++)
 		if (link->lanes[i].seats < least->seats)
 			least = &link->lanes[i];
-	shunt_lock_leave(&link->engine->group.lock);
+	shunt_lock_leave(&link->device->group->lock);
 	return least;
 }
 
@@ -215,19 +223,19 @@ void shunt_lanes_abandon(struct shunt_link *link)
 
 void shunt_lanes_stop(struct shunt_link *link)
 {
-	struct shunt_engine *engine = link->engine;
+	struct shunt_group *group = link->device->group;
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 
 	shunt_assert_service_thread(link->engine);
 	shunt_link_condemn(link);
-	shunt_lock_take(&engine->group.lock);	/* a polling thread may just be posting receives; none does after this */
-	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_take(&group->lock);	/* a polling thread may just be posting receives; none does after this */
+	shunt_lock_leave(&group->lock);
 	for (uint32_t i = 0; i < link->lane_count; i++) {
 		link->device->verbs->modify_qp(link->lanes[i].qp, &attr, IBV_QP_STATE);
 		shunt_lock_take(&link->lanes[i].lock);	/* a poster from before has noted it after this */
 		shunt_lock_leave(&link->lanes[i].lock);
 	}
-	shunt_group_poll_fully(&engine->group);	/* what was delivered before counts, and nothing else */
-	atomic_fetch_sub(&engine->links_up, 1);
+	shunt_group_poll_fully(group);	/* what was delivered before counts, and nothing else */
+	atomic_fetch_sub(&group->common->links_up, 1);
 	shunt_lanes_abandon(link);
 }

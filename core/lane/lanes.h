@@ -17,18 +17,34 @@
 #ifndef SHUNT_CORE_LANE_LANES_H
 #define SHUNT_CORE_LANE_LANES_H
 
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include "shunt/wire.h"
 
 #define SHUNT_LANES_AUTO UINT64_MAX	/* of SHUNT_LANES */
 
 struct shunt_device;
-struct shunt_engine;
+struct shunt_lane_hooks;
+struct shunt_trace_book;
+
+/* What all lanes have in common. */
+struct shunt_lanes {
+	const struct shunt_lane_hooks *hooks;
+	uint64_t copy_near;		/* of copying.h */
+	uint64_t ring_quiet;		/* ns, see core/recovery/reclaim.h; tests shorten it */
+	_Atomic int links_up;		/* links that carry or may carry streams */
+	_Atomic bool pin_from_chosen;	/* set by the service thread */
+	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (zero_copy.h) */
+	_Atomic uint64_t queue_pairs;	/* that devices have made so far */
+	_Atomic uint64_t wide_windows;	/* bytes that windows of streams have beyond the small one (send_queue.h) */
+	struct shunt_trace_book *_Atomic book;	/* NULL: nothing has been followed */
+};
 struct shunt_lane;
 struct shunt_link;
 
 /* How many a link on this device shall have, by SHUNT_LANES. */
-uint32_t shunt_lanes_wanted(const struct shunt_engine *engine, const struct shunt_device *device);
+uint32_t shunt_lanes_wanted(uint64_t wanted, const struct shunt_device *device);
 /* Makes so many, or as many as there are queues and memory for; none is -errno. Service thread, as all here. */
 int shunt_lanes_make(struct shunt_link *link, uint32_t count);
 /* Those beyond `count` are given up. */

@@ -4,10 +4,16 @@
  * peer does not notice. For a retirement, so it may take a round trip; the lane is kept meanwhile.
  */
 #include "core/lane/remote_read.h"
+#include "core/base/config.h"
+#include "core/base/fault_rules.h"
+#include "core/base/sys.h"
+#include "core/device/fault.h"
+#include "core/lane/lane.h"
 #include <sched.h>
 #include <string.h>
-#include "core/engine.h"
 #include "core/lane/wr.h"
+#include "core/link/link.h"
+#include "core/poll/group.h"
 
 /* Where the bytes from `from` on lie in the peer's memory; *bytes: how many of `to` are there in one piece. */
 static uint64_t place(const struct shunt_seat_out *out, uint64_t from, uint64_t to, uint32_t *bytes,
@@ -26,15 +32,15 @@ static uint64_t place(const struct shunt_seat_out *out, uint64_t from, uint64_t 
 /* A peer that does not answer keeps this thread once, and no other time. */
 static bool await(struct shunt_lane *lane, uint64_t number)
 {
-	struct shunt_engine *engine = lane->link->engine;
-	uint64_t until = shunt_now(engine) + engine->config.dead_ms * 1000000;
+	struct shunt_group *group = lane->group;
+	uint64_t until = group->sys->now() + group->config->dead_ms * 1000000;
 
 	while (atomic_load(&lane->retired) < number) {
-		if (shunt_now(engine) >= until)
+		if (group->sys->now() >= until)
 			shunt_link_fail(lane->link, "the peer's device does not answer");
 		if (atomic_load(&lane->failed))
 			return false;
-		if (!shunt_group_poll(&engine->group))
+		if (!shunt_group_poll(group))
 			sched_yield();
 	}
 	return true;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/send_queue.h"
+#include "core/base/config.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include "core/base/copy.h"
-#include "core/engine.h"
+#include "core/base/sys.h"
 #include "core/lane/lane.h"
 #include "core/lane/lane_serve.h"
+#include "core/lane/lanes.h"
 #include "core/loop/request.h"
 
 #define WIDEST (1u << 26)	/* that a stage may become */
@@ -69,7 +71,7 @@ static bool make_stage(struct shunt_seat *seat, struct shunt_send_stage *stage, 
 static void give(struct shunt_seat *seat, const uint8_t *bytes, uint32_t size)
 {
 	if (shunt_arena_give(&seat->link->arena, (uint64_t)(bytes - seat->link->arena_base), size))
-		shunt_request_memory(&seat->link->engine->loop);
+		shunt_request_memory(seat->lane->group->loop);
 }
 
 static void drop_stage(struct shunt_seat *seat, struct shunt_send_stage *stage)
@@ -115,7 +117,7 @@ static void set_window(struct shunt_seat *seat, struct shunt_send_window *window
 {
 	int64_t more = (int64_t)bytes - atomic_load(&window->bytes);
 
-	atomic_fetch_add(&seat->link->engine->wide_windows, (uint64_t)more);
+	atomic_fetch_add(&seat->lane->group->common->wide_windows, (uint64_t)more);
 	atomic_store(&window->bytes, bytes);
 }
 
@@ -372,7 +374,7 @@ size_t shunt_send_queue_take(struct shunt_seat *seat, struct shunt_iov *from, si
 		bytes = most - used;
 	if (!copy(&out->stage, offset, from, bytes,
 		  seat->lane->fetches &&
-			  shunt_config_live(&seat->link->engine->config.copy) == SHUNT_COPY_NT))
+			  shunt_config_live(&seat->lane->group->config->copy) == SHUNT_COPY_NT))
 		return 0;
 	offset += bytes;
 	if (apart) {
@@ -530,7 +532,7 @@ static int widen(struct shunt_seat *seat, uint64_t bytes)
 	out->stage.size = wide.size;
 	out->stage.lkey = wide.lkey;
 	if (size > SHUNT_SEND_QUEUE_BYTES)
-		shunt_request_memory(&seat->link->engine->loop);
+		shunt_request_memory(seat->lane->group->loop);
 	return 0;
 }
 
@@ -553,9 +555,9 @@ int shunt_send_queue_widen(struct shunt_seat *seat, uint64_t bytes)
 /* The widest that the stream may have now. */
 static uint64_t limit_of(const struct shunt_seat *seat, const struct shunt_send_window *window)
 {
-	const struct shunt_engine *engine = seat->link->engine;
-	uint64_t most = shunt_config_live(&engine->config.stage_max);
-	uint64_t others = atomic_load(&engine->wide_windows) + SHUNT_SEND_QUEUE_BYTES -
+	const struct shunt_group *group = seat->lane->group;
+	uint64_t most = shunt_config_live(&group->config->stage_max);
+	uint64_t others = atomic_load(&group->common->wide_windows) + SHUNT_SEND_QUEUE_BYTES -
 			  atomic_load(&window->bytes);
 
 	if (others > (STREAMS - 1) * most)
@@ -586,7 +588,7 @@ static bool grow(struct shunt_seat *seat, struct shunt_send_window *window)
 /* True: a round has ended, and the path bears more than the window has. */
 static bool measure(struct shunt_seat *seat, struct shunt_send_window *window, uint64_t retired)
 {
-	uint64_t took = shunt_now(seat->link->engine) - window->round_since;
+	uint64_t took = seat->lane->group->sys->now() - window->round_since;
 
 	if (!window->round_wr || retired < window->round_wr)
 		return false;
@@ -613,7 +615,7 @@ bool shunt_send_queue_full(struct shunt_seat *seat)
 	if (!window->round_wr) {
 		window->round_wr = kept;
 		window->round_from = shunt_send_queue_arrived(seat);
-		window->round_since = shunt_now(seat->link->engine);
+		window->round_since = seat->lane->group->sys->now();
 	}
 	return grown;
 }
@@ -622,7 +624,7 @@ bool shunt_send_queue_full(struct shunt_seat *seat)
 static bool is_quiet(struct shunt_seat *seat)
 {
 	struct shunt_send_window *window = window_of(seat);
-	uint64_t now = shunt_now(seat->link->engine), staged = atomic_load(&seat->out.staged);
+	uint64_t now = seat->lane->group->sys->now(), staged = atomic_load(&seat->out.staged);
 
 	if (!window || atomic_load(&window->bytes) == SHUNT_SEND_QUEUE_BYTES)
 		return true;
@@ -631,7 +633,7 @@ static bool is_quiet(struct shunt_seat *seat)
 		window->quiet_since = now;
 		return false;
 	}
-	return now - window->quiet_since >= seat->link->engine->ring_quiet;
+	return now - window->quiet_since >= seat->lane->group->common->ring_quiet;
 }
 
 bool shunt_send_queue_narrow(struct shunt_seat *seat)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/lane/wr.h"
+#include "core/lane/lane.h"
 
 #define SLOTS_FREE 2	/* for data that has been admitted already */
 

@@ -8,8 +8,13 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
-#include "core/engine.h"
+#include "core/base/config.h"
+#include "core/base/sys.h"
+#include "core/lane/lane.h"
+#include "core/lane/window.h"
+#include "core/link/seat.h"
 #include "core/loop/request.h"
+#include "core/poll/group.h"
 
 #define SHUNT_WR_ROUND 4096	/* bytes that are seen at once though they lie around the ring's end; the smallest ring */
 
@@ -81,11 +86,11 @@ static inline bool shunt_wr_admit_two(struct shunt_lane *lane, uint32_t ahead, u
 static inline uint64_t shunt_wr_time(struct shunt_lane *lane, uint64_t number)
 {
 	if (!lane->window.policy->completed &&
-	    !shunt_config_live(&lane->link->engine->config.slow_us) &&
+	    !shunt_config_live(&lane->group->config->slow_us) &&
 	    number - lane->last_timed < SHUNT_WR_TIMED_EVERY)
 		return 0;
 	lane->last_timed = number;
-	return shunt_now(lane->link->engine);
+	return lane->group->sys->now();
 }
 
 /* WR `number` says when it is complete; `posted`: all data up to and with it. */
@@ -169,7 +174,7 @@ static inline uint32_t shunt_wr_try(struct shunt_lane *lane, struct ibv_send_wr 
 		lane->last_signaled = 0;
 		if (*error != EFAULT) { /* the caller's memory: nothing to be tried again */
 			atomic_store(&lane->refused, true);
-			shunt_request_retry(&lane->link->engine->loop);
+			shunt_request_retry(lane->group->loop);
 		}
 	}
 	lane->sent += taken;

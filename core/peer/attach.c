@@ -103,7 +103,7 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 	int result;
 
 	shunt_assert_service_thread(engine);
-	shunt_assert_held(&engine->seats_lock);
+	shunt_assert_held(&engine->group.seats_lock);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	result = atomic_load(&stream->state) == SHUNT_CANDIDATE && stream->fd >= 0 ? 0 : -ENOTCONN;
@@ -136,7 +136,7 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 void shunt_attach_allow(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_assert_service_thread(engine);
-	shunt_assert_held(&engine->seats_lock);
+	shunt_assert_held(&engine->group.seats_lock);
 	shunt_lock_take(&stream->tx.lock);
 	shunt_proof_say(stream);
 	if (shunt_stream_stays(stream) &&
@@ -153,7 +153,7 @@ bool shunt_attach_revert(struct shunt_engine *engine, struct shunt_stream *strea
 	bool unused;
 
 	shunt_assert_service_thread(engine);
-	shunt_assert_held(&engine->seats_lock);
+	shunt_assert_held(&engine->group.seats_lock);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	unused = !atomic_load(&stream->seat->out.announced) &&

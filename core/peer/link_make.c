@@ -112,7 +112,8 @@ static int equip(struct shunt_link *link)
 	int result = make_memory(link);
 
 	if (!result && link->initiator)
-		result = shunt_lanes_make(link, shunt_lanes_wanted(link->engine, link->device));
+		result = shunt_lanes_make(
+			link, shunt_lanes_wanted(link->engine->config.lanes, link->device));
 	return result;
 }
 
@@ -152,7 +153,8 @@ static enum shunt_which device_for(const struct shunt_engine *engine, const stru
 /* Its lanes are made when it is known how many: by the acceptor when it hears of it. */
 static struct shunt_link *allocate(struct shunt_engine *engine, const struct shunt_device *device)
 {
-	size_t bytes = sizeof(struct shunt_link) + shunt_lanes_wanted(engine, device) * sizeof(struct shunt_lane);
+	size_t bytes = sizeof(struct shunt_link) +
+		       shunt_lanes_wanted(engine->config.lanes, device) * sizeof(struct shunt_lane);
 	struct shunt_link *link;
 
 	if (posix_memalign((void **)&link, 64, bytes))
@@ -266,7 +268,7 @@ static const char *check_hello(struct shunt_link *link, const struct shunt_hello
 /* As many lanes as the peer has, or fewer. */
 static int agree(struct shunt_link *link, uint32_t lanes)
 {
-	uint32_t wanted = shunt_lanes_wanted(link->engine, link->device);
+	uint32_t wanted = shunt_lanes_wanted(link->engine->config.lanes, link->device);
 
 	if (!link->initiator)
 		return shunt_lanes_make(link, lanes < wanted ? lanes : wanted);
@@ -289,7 +291,7 @@ static void go_up(struct shunt_link *link)
 {
 	link->line.up_at = shunt_now(link->engine);
 	atomic_store(&link->state, SHUNT_LINK_UP);
-	atomic_fetch_add(&link->engine->links_up, 1);
+	atomic_fetch_add(&link->engine->lanes.links_up, 1);
 	shunt_keepalive_begin(link);
 	shunt_idle_begin(link->engine->service);
 	shunt_eviction_begin(link->engine->service);

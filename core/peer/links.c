@@ -106,7 +106,7 @@ static void links_settle(struct shunt_service *service)
 void shunt_links_bury(struct shunt_service *service)
 {
 	shunt_assert_service_thread(service->engine);
-	shunt_assert_held(&service->engine->seats_lock);
+	shunt_assert_held(&service->engine->group.seats_lock);
 	for (struct shunt_link **p = &service->links; *p;) {
 		struct shunt_link *link = *p;
 

@@ -76,7 +76,7 @@ static void free_followed(struct shunt_link *link, struct shunt_followed **made)
 static bool make_followed(struct shunt_link *link, struct shunt_trace_record *rings,
 			  struct shunt_followed **made)
 {
-	struct shunt_trace_book *book = atomic_load(&link->engine->book);
+	struct shunt_trace_book *book = atomic_load(&link->engine->lanes.book);
 	bool all = true;
 
 	for (uint32_t i = 0; i < link->lane_count; i++) {

@@ -307,9 +307,11 @@ void shunt_devices_abandon(struct shunt_group *group)
 				       .sys = group->sys,
 				       .loop = group->loop,
 				       .fault = group->fault,
+				       .common = group->common,
 				       .single_core = group->single_core,
 				       .finished = group->finished };
 	shunt_lock_rank(&group->lock, SHUNT_RANK_GROUP);
+	shunt_lock_rank(&group->seats_lock, SHUNT_RANK_SEATS);
 }
 
 struct ibv_cq *shunt_devices_cq(struct shunt_group *group, struct shunt_device *device)

@@ -21,6 +21,7 @@
 struct shunt_group;
 struct shunt_epset;
 struct shunt_lane;
+struct shunt_lanes;
 struct shunt_loop;
 struct shunt_sleeper;
 struct shunt_stream;
@@ -67,12 +68,14 @@ struct shunt_polled {
 };
 
 struct shunt_group {
+	struct shunt_lock seats_lock;	/* who may take seats away: see lock.h */
 	/* Seldom written. */
 	const struct shunt_hooks *hooks;
 	const struct shunt_config *config;
 	const struct shunt_sys *sys;
 	struct shunt_loop *loop;
 	struct shunt_fault *fault;	/* may stand before devices */
+	struct shunt_lanes *common;	/* of all lanes */
 	bool single_core;		/* of the machine: polling could only keep the peer from running */
 	bool finished;			/* the process ends */
 	_Atomic bool open;		/* there is a device */

@@ -38,7 +38,7 @@ static bool is_quiet(struct shunt_engine *engine, struct shunt_stream *stream, u
 		in->ring.quiet_since = now;
 		return false;
 	}
-	return now - in->ring.quiet_since >= engine->ring_quiet &&
+	return now - in->ring.quiet_since >= engine->lanes.ring_quiet &&
 	       shunt_intake_on_link(&in->intake) && atomic_load(&in->boundary) == SHUNT_NEVER &&
 	       shunt_stream_stays(stream);
 }

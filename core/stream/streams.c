@@ -123,9 +123,9 @@ struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool
 {
 	struct shunt_stream *stream = NULL;
 
-	if (atomic_load(&engine->reap) && shunt_lock_try(&engine->seats_lock)) {
+	if (atomic_load(&engine->reap) && shunt_lock_try(&engine->group.seats_lock)) {
 		shunt_streams_reap(engine);
-		shunt_lock_leave(&engine->seats_lock);
+		shunt_lock_leave(&engine->group.seats_lock);
 	}
 	shunt_lock_take(&engine->streams_lock);
 	if (engine->free_streams || add_slab(engine)) {
@@ -319,7 +319,7 @@ bool shunt_streams_reap(struct shunt_engine *engine)
 	struct shunt_stream *stream = atomic_exchange(&engine->reap, NULL);
 	bool any = stream != NULL;
 
-	shunt_assert_held(&engine->seats_lock);
+	shunt_assert_held(&engine->group.seats_lock);
 	while (stream) {
 		struct shunt_stream *next = stream->next_reap;
 

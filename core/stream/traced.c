@@ -14,7 +14,7 @@
 
 static struct shunt_trace_book *book_of(struct shunt_engine *engine)
 {
-	return atomic_load_explicit(&engine->book, memory_order_acquire);
+	return atomic_load_explicit(&engine->lanes.book, memory_order_acquire);
 }
 
 int shunt_traced_begin(struct shunt_engine *engine, uint8_t traces)
@@ -25,7 +25,7 @@ int shunt_traced_begin(struct shunt_engine *engine, uint8_t traces)
 		book = shunt_trace_book_make();
 		if (!book)
 			return -ENOMEM;
-		if (!atomic_compare_exchange_strong(&engine->book, &none, book))
+		if (!atomic_compare_exchange_strong(&engine->lanes.book, &none, book))
 			free(book);
 	}
 	atomic_fetch_or(&engine->traces, traces);

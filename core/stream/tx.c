@@ -443,7 +443,9 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		follows = shunt_traced_enter(engine, stream, traces, bytes);
 	if (__builtin_expect(!bytes, 0))
 		taken = send_nothing(engine, fd, stream, flags);
-	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->pin_from, memory_order_relaxed), 0) &&
+	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->lanes.pin_from,
+								memory_order_relaxed),
+				  0) &&
 		 shunt_pinned_pays(stream, iovcnt, flags))
 		taken = transmit_pinned(engine, fd, stream, &from, flags);
 	else

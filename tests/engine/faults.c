@@ -157,9 +157,9 @@ void seats_stay_while_the_service_works(void **state)
 		shunt_group_poll_fully(&engines[1]->group);
 	}
 	assert_non_null(atomic_load(&engines[0]->reap));
-	role_take_as_another(&engines[0]->seats_lock);
+	role_take_as_another(&engines[0]->group.seats_lock);
 	connect_pair(pair);
-	role_leave_as_another(&engines[0]->seats_lock);
+	role_leave_as_another(&engines[0]->group.seats_lock);
 	assert_non_null(atomic_load(&engines[0]->reap));
 	assert_int_equal(bed.lane[0]->link->seated, 2);
 	close_side(&pair->side[0]);

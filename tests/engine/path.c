@@ -83,7 +83,7 @@ static void leave(void)
 		pair_skew += 10 * MS;
 		turn();
 	}
-	assert_int_equal(atomic_load(&engines[0]->wide_windows), 0);
+	assert_int_equal(atomic_load(&engines[0]->lanes.wide_windows), 0);
 	assert_int_equal(bed.lane[0]->link->seated, 0);
 	bed.pairs = 0;
 	freeze_clock(false);
@@ -126,18 +126,18 @@ void a_window_has_its_limit(void **state)
 	make(&config);
 	send_for(1000 * MS);
 	assert_int_equal(window(), 256 << 10);
-	assert_int_equal(atomic_load(&engines[0]->wide_windows),
+	assert_int_equal(atomic_load(&engines[0]->lanes.wide_windows),
 			 (256 << 10) - SHUNT_SEND_QUEUE_BYTES);
 	let_arrive();
 	leave();
 
 	make(&config);
 	/* Other streams have it all. */
-	atomic_fetch_add(&engines[0]->wide_windows, 64 * config.stage_max);
+	atomic_fetch_add(&engines[0]->lanes.wide_windows, 64 * config.stage_max);
 	send_for(1000 * MS);
 	assert_int_equal(window(), SHUNT_SEND_QUEUE_BYTES);
 	let_arrive();
-	atomic_fetch_sub(&engines[0]->wide_windows, 64 * config.stage_max);
+	atomic_fetch_sub(&engines[0]->lanes.wide_windows, 64 * config.stage_max);
 	leave();
 }
 

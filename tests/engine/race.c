@@ -339,7 +339,7 @@ int main(void)
 	make_engines(&config, false);
 	for (int i = 0; i < 2; i++) {
 		engines[i]->trim_every = 500000;
-		engines[i]->ring_quiet = 1500000;
+		engines[i]->lanes.ring_quiet = 1500000;
 	}
 	listen_here();
 	test_lane();

@@ -67,7 +67,7 @@ static void end_followed(void)
 
 static uint64_t count(int i, enum shunt_trace_count what)
 {
-	struct shunt_trace_book *book = atomic_load(&engines[i]->book);
+	struct shunt_trace_book *book = atomic_load(&engines[i]->lanes.book);
 
 	shunt_trace_settle(engines[i]);
 	return book ? atomic_load(&book->counts[what]) : 0;
@@ -76,7 +76,7 @@ static uint64_t count(int i, enum shunt_trace_count what)
 /* The last entry of an engine. */
 static struct shunt_trace last(int i)
 {
-	struct shunt_trace_book *book = atomic_load(&engines[i]->book);
+	struct shunt_trace_book *book = atomic_load(&engines[i]->lanes.book);
 
 	shunt_tracing_settle(engines[i]);
 	assert_true(book->entries > 0);

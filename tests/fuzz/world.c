@@ -405,9 +405,9 @@ static void deliver(struct fuzz_conn *conn)
 /* It waits in the midst of a step. */
 static bool at_work(struct shunt_engine *engine)
 {
-	if (!shunt_lock_try(&engine->seats_lock))
+	if (!shunt_lock_try(&engine->group.seats_lock))
 		return true;
-	shunt_lock_leave(&engine->seats_lock);
+	shunt_lock_leave(&engine->group.seats_lock);
 	return false;
 }
 
@@ -597,7 +597,8 @@ static void check_honest(void)
 		   !atomic_load(&victim->loop.requests.refusing) &&
 		   !atomic_load(&victim->service->parked_count) && !victim->service->asked &&
 		   !atomic_load(&victim->breaking));
-	fuzz_check(atomic_load(&victim->links_up) == 1 && !atomic_load(&fuzz_world.engine[FUZZ_HONEST]->distrusted));
+	fuzz_check(atomic_load(&victim->lanes.links_up) == 1 &&
+		   !atomic_load(&fuzz_world.engine[FUZZ_HONEST]->distrusted));
 }
 
 void fuzz_world_end(void)

@@ -46,13 +46,13 @@ static inline struct role role_serve(struct shunt_engine *engine)
 {
 	struct role role = { engine, shunt_service_role_begin(engine) };
 
-	shunt_lock_take(&engine->seats_lock);
+	shunt_lock_take(&engine->group.seats_lock);
 	return role;
 }
 
 static inline void role_rest(const struct role *role)
 {
-	shunt_lock_leave(&role->engine->seats_lock);
+	shunt_lock_leave(&role->engine->group.seats_lock);
 	shunt_service_role_end(role->before);
 }
 

@@ -155,7 +155,7 @@ static void make_engine(int i)
 	engine->loop.manual = true;
 	engine->trim_every = sim_one_in(2) ? 0 : sim_size(20000000);
 	engine->send_buffer = 65536;
-	engine->ring_quiet = sim_one_in(2) ? 0 : sim_size(50000000);
+	engine->lanes.ring_quiet = sim_one_in(2) ? 0 : sim_size(50000000);
 	world->engine[i] = engine;
 	world->epfd[i] = sim_fd_ep();
 	shunt_file_epoll(engine, world->epfd[i]);
@@ -245,8 +245,8 @@ static void check_engine(struct shunt_engine *engine)
 	struct shunt_service *service = engine->service;
 
 	shunt_streams_each(engine, stream_left, NULL);
-	if (engine->book && !sim_world.killed &&
-	    atomic_load(&engine->book->counts[SHUNT_TRACE_REFUSED]))
+	if (engine->lanes.book && !sim_world.killed &&
+	    atomic_load(&engine->lanes.book->counts[SHUNT_TRACE_REFUSED]))
 		sim_fail("a record of a send was not believed");
 	if (engine->distrusted && !sim_world.killed)
 		sim_fail("a link was distrusted");
@@ -308,7 +308,7 @@ static void end_engine(struct shunt_engine *engine)
 	for (uint32_t i = 0; i < engine->slab_count; i++)
 		shunt_lsan_unmap(engine->slabs[i], SHUNT_SLAB_STREAMS * sizeof(struct shunt_stream));
 	free(engine->slabs);
-	free(engine->book);
+	free(engine->lanes.book);
 	free(engine->verdict);
 	while (engine->free_sets) {
 		struct shunt_epset *next = engine->free_sets->next_free;
