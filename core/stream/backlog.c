@@ -18,13 +18,6 @@
 
 /* --- the bytes --- */
 
-void shunt_backlog_free(struct shunt_stream *stream)
-{
-	if (stream->tx.backlog.bytes != stream->tx.nonce)
-		free(stream->tx.backlog.bytes);
-	stream->tx.backlog.bytes = NULL;
-}
-
 uint8_t *shunt_backlog_add(struct shunt_stream *stream, size_t bytes)
 {
 	struct shunt_backlog *backlog = &stream->tx.backlog;

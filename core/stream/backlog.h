@@ -10,6 +10,7 @@
 #ifndef SHUNT_CORE_STREAM_BACKLOG_H
 #define SHUNT_CORE_STREAM_BACKLOG_H
 
+#include <stdlib.h>
 #include "core/stream/stream.h"
 
 /* Room for so many bytes behind what is to be written to TCP; NULL: no memory. */
@@ -18,7 +19,12 @@ uint8_t *shunt_backlog_add(struct shunt_stream *stream, size_t bytes)
 /* The last `bytes` of it were not to be added after all. */
 void shunt_backlog_drop(struct shunt_stream *stream, size_t bytes)
 	SHUNT_REQUIRES(stream->tx.lock);
-void shunt_backlog_free(struct shunt_stream *stream);
+static inline void shunt_backlog_free(struct shunt_stream *stream)
+{
+	if (stream->tx.backlog.bytes != stream->tx.nonce)
+		free(stream->tx.backlog.bytes);
+	stream->tx.backlog.bytes = NULL;
+}
 /* How many bytes of the stream wait for TCP; a nonce has none of these. tx.lock held. */
 static inline size_t shunt_backlog_left(const struct shunt_tx *tx)
 {
