@@ -311,10 +311,8 @@ void seats_free(struct shunt_engine *engine)
 	struct shunt_seat_pool *pool = &engine->seats;
 
 	for (uint32_t i = 0; i < pool->slab_count; i++) {
-		for (int j = 0; j < SHUNT_SLAB_SEATS; j++) {
+		for (int j = 0; j < SHUNT_SLAB_SEATS; j++)
 			free(atomic_load(&pool->slabs[i][j].window));
-			free(atomic_load(&pool->slabs[i][j].pendings));
-		}
 		shunt_lsan_unmap(pool->slabs[i], SHUNT_SLAB_SEATS * sizeof(struct shunt_seat));
 	}
 	free(pool->slabs);

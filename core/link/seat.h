@@ -245,7 +245,7 @@ struct shunt_seat {
 	/* The next life has these, too, because a thread that is late may still look at them. */
 	struct shunt_stream *stream;	/* that sits here, or has */
 	struct shunt_seat *next;	/* in its lane's queue; the last one names itself, so NULL: not queued. lane.queue_lock */
-	struct shunt_pendings *_Atomic pendings;	/* sends that are followed (core/trace/pending.h); NULL: none has been */
+	struct shunt_pendings *_Atomic pendings;	/* its stream's sends that are followed (core/trace/pending.h); NULL: none */
 	struct shunt_send_window *_Atomic window;	/* core/lane/send_queue.h; NULL: nothing is kept, or it was not given memory */
 
 #ifdef SHUNT_LOCK_CHECKS

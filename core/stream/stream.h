@@ -126,6 +126,7 @@ struct shunt_tx_trace {
 	uint8_t of;		/* engine.traces when `passes` were granted */
 	_Atomic uint8_t ruled;	/* K + 1 by a rule (core/peer/verdict.c); 0: SHUNT_TRACE counts */
 	_Atomic uint32_t passes;	/* sends that need no look whether they are to be followed */
+	struct shunt_pendings *_Atomic pendings;	/* those that are (core/trace/pending.h); NULL: none has been */
 };
 
 struct shunt_tx {	/* tx.lock */

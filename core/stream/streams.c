@@ -154,6 +154,7 @@ static void get_seat(struct shunt_stream *stream)
 #ifdef SHUNT_LOCK_CHECKS
 	seat->sender = &stream->tx.lock;
 #endif
+	seat->pendings = stream->tx.trace.pendings;
 	sit(stream, seat);
 }
 
@@ -177,6 +178,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	atomic_store(&stream->state, SHUNT_UNUSED);
 	give_up_seat(stream);
 	shunt_backlog_free(stream);
+	shunt_traced_free(engine, stream);
 	free(atomic_exchange(&stream->pacing, NULL));
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;

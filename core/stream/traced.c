@@ -92,11 +92,18 @@ static void tell_sends(struct shunt_trace_book *book, const struct shunt_tx *tx,
 	shunt_trace_count(book, SHUNT_TRACE_SENDS, sends - atomic_exchange(&pendings->told, sends));
 }
 
+/* The lane finds them there. */
+static void show_lane(struct shunt_stream *stream)
+{
+	if (shunt_stream_is_seated(stream))
+		stream->seat->pendings = stream->tx.trace.pendings;
+}
+
 void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t traces,
 		       size_t bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
-	struct shunt_pendings *pendings = stream->seat->pendings;
+	struct shunt_pendings *pendings = stream->tx.trace.pendings;
 	struct shunt_trace_book *book = book_of(engine);
 	struct shunt_pending pending = { .end = tx->offset + bytes };
 	uint64_t every = one_in(tx, traces);
@@ -104,13 +111,13 @@ void shunt_traced_call(struct shunt_engine *engine, struct shunt_stream *stream,
 
 	if (pendings)
 		pendings->open = false;
-	if (!bytes || !(every || atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)) ||
-	    !shunt_stream_is_seated(stream))
+	if (!bytes || !(every || atomic_load_explicit(&stream->rx.answers, memory_order_relaxed)))
 		return;
 	if (!pendings)
-		stream->seat->pendings = pendings = calloc(1, sizeof(*pendings));
+		tx->trace.pendings = pendings = calloc(1, sizeof(*pendings));
 	if (!pendings)
 		return;
+	show_lane(stream);
 	shunt_lock_rank(&pendings->lock, SHUNT_RANK_PENDINGS);
 	atomic_store_explicit(&pendings->sends, sends_of(tx, pendings), memory_order_relaxed);
 	grant_passes(tx, pendings, every);
@@ -139,7 +146,7 @@ static void count_send(struct shunt_tx *tx, struct shunt_pendings *pendings)
 
 void shunt_traced_abandon(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_pendings *pendings = stream->seat->pendings;
+	struct shunt_pendings *pendings = stream->tx.trace.pendings;
 
 	if (!pendings->open && shunt_pendings_any(pendings))
 		shunt_trace_count(book_of(engine), SHUNT_TRACE_ABANDONED,
@@ -148,7 +155,7 @@ void shunt_traced_abandon(struct shunt_engine *engine, struct shunt_stream *stre
 
 void shunt_traced_sent(struct shunt_engine *engine, struct shunt_stream *stream, ssize_t taken)
 {
-	struct shunt_pendings *pendings = stream->seat->pendings;
+	struct shunt_pendings *pendings = stream->tx.trace.pendings;
 	struct shunt_trace_book *book = book_of(engine);
 
 	if (!pendings)
@@ -244,16 +251,6 @@ void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream,
 
 /* --- the end --- */
 
-/* The next stream on the seat has the same counters. */
-static void count_anew(struct shunt_tx *tx, struct shunt_pendings *pendings)
-{
-	atomic_store(&tx->trace.passes, 0);
-	atomic_store(&pendings->granted, 0);
-	atomic_store(&pendings->sends, 0);
-	atomic_store(&pendings->told, 0);
-	pendings->open = false;
-}
-
 void shunt_traced_leave(struct shunt_stream *stream)
 {
 	struct shunt_lane *lane = stream->seat->lane;
@@ -262,14 +259,12 @@ void shunt_traced_leave(struct shunt_stream *stream)
 
 	if (!book)
 		return;
-	if (stream->seat->pendings) {
+	if (stream->tx.trace.pendings)
 		shunt_trace_count(book, SHUNT_TRACE_ABANDONED,
-				  shunt_pendings_drop(stream->seat->pendings));
-		tell_sends(book, &stream->tx, stream->seat->pendings);
-		count_anew(&stream->tx, stream->seat->pendings);
-	}
+				  shunt_pendings_drop(stream->tx.trace.pendings));
 	shunt_lock_take(&lane->lock);
 	shunt_lane_trace_forget(lane, stream->seat);
+	stream->seat->pendings = NULL;
 	shunt_lock_leave(&lane->lock);
 	if (followed) {
 		shunt_lock_take(&followed->lock);
@@ -279,9 +274,21 @@ void shunt_traced_leave(struct shunt_stream *stream)
 	atomic_store(&stream->seat->in.followed, 0);
 }
 
+void shunt_traced_free(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_trace_book *book = book_of(engine);
+
+	if (book && stream->tx.trace.pendings)
+		tell_sends(book, &stream->tx, stream->tx.trace.pendings);
+	free(stream->tx.trace.pendings);
+	stream->tx.trace.pendings = NULL;
+	atomic_store(&stream->tx.trace.passes, 0);
+	atomic_store(&stream->tx.trace.ruled, 0);
+}
+
 void shunt_traced_tell(struct shunt_stream *stream)
 {
-	struct shunt_pendings *pendings = stream->seat->pendings;
+	struct shunt_pendings *pendings = stream->tx.trace.pendings;
 	struct shunt_trace_book *book = book_of(stream->engine);
 
 	if (book && pendings)
@@ -290,8 +297,8 @@ void shunt_traced_tell(struct shunt_stream *stream)
 
 void shunt_traced_inherit(struct shunt_stream *stream)
 {
-	if (stream->seat->pendings)
-		memset(stream->seat->pendings, 0, sizeof(*stream->seat->pendings));
+	if (stream->tx.trace.pendings)
+		memset(stream->tx.trace.pendings, 0, sizeof(*stream->tx.trace.pendings));
 	atomic_store(&stream->tx.trace.passes, 0);
 	atomic_store(&stream->rx.answers, 0);
 	if (shunt_stream_is_seated(stream))

@@ -77,6 +77,7 @@ void shunt_traced_read(struct shunt_engine *engine, struct shunt_stream *stream,
 
 /* The stream leaves its seat: what is known of its sends is not true of the next one there. */
 void shunt_traced_leave(struct shunt_stream *stream);
+void shunt_traced_free(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The book has all sends of the stream that count until now. streams_lock held. */
 void shunt_traced_tell(struct shunt_stream *stream);
 /* In a fork's child. */
