@@ -103,7 +103,7 @@ enum shunt_message_type {
 	SHUNT_MSG_EXPECT,	/* with nonces: I shall take yours out of TCP at the place that you have said; write it */
 	SHUNT_MSG_MOCK,		/* our operator wants the stream on TCP: please send there until told otherwise */
 	SHUNT_MSG_REDIRECT,	/* by the acceptor instead of ACCEPT: `onward` says which process has the connection, claim it there */
-	SHUNT_MSG_KNOCK,	/* on a unix channel, by both, first of all; + its credentials */
+	SHUNT_MSG_KNOCK = 15,	/* on a unix channel, by both, first of all; + its credentials. The number is the same in each version */
 	SHUNT_MSG_ASK,		/* within one network namespace, before CLAIM: do you hold this connection? We shall both show that we do */
 	SHUNT_MSG_CHALLENGE,	/* yes; the acceptor's half of what decides what the sockets are to show */
 	SHUNT_MSG_REVEAL,	/* the claimant's half, which ASK has the digest of; its socket shows the first part */

@@ -17,7 +17,7 @@ import door  # noqa: E402
 import wire  # noqa: E402
 
 MESSAGE = 320		# include/shunt/wire.h
-HELLO, KNOCK = 1, 15
+HELLO, KNOCK = wire.messages()["HELLO"], wire.messages()["KNOCK"]
 BYTES = 16 << 20	# of a segment: core/device/soft/shm_segment.h
 QUEUE, DEPTH = 4096 + 1024 * 32, 64
 
