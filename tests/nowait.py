@@ -31,7 +31,7 @@ TABLE = {
     ("device/soft/channel.c", "read"): "where preadv2 cannot: the eventfd of trusted peers",
     ("device/soft/channel.c", "write"): "the eventfd of trusted peers: a stranger's is refused (peer.c), and has a bell (bell.c)",
     ("device/soft/pd.c", "fallocate"): "not called on the memory of a domain that is set apart",
-    ("loop/deaf.c", "accept4"): LISTENS, ("loop/porter.c", "accept4"): LISTENS, ("peer/directory.c", "accept4"): LISTENS,
+    ("peer/deaf.c", "accept4"): LISTENS, ("loop/porter.c", "accept4"): LISTENS, ("peer/directory.c", "accept4"): LISTENS,
     ("peer/remote_listener.c", "accept4"): LISTENS,
     ("link/channel.c", "connect"): UNIX, ("loop/endpoint.c", "connect"): UNIX, ("peer/directory_ask.c", "connect"): UNIX,
     ("stream/handover.c", "connect"): UNIX, ("stream/takeover.c", "connect"): UNIX,

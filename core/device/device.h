@@ -61,7 +61,7 @@ struct shunt_device_hooks {
 	void (*opened)(struct shunt_device *device);
 	/* The queue pair (NULL: each of the device) is of no use any more. Service thread, as is the next. */
 	void (*failed)(struct shunt_device *device, const struct ibv_qp *qp, const char *why);
-	/* What SHUNT_JOINS_LATER has announced. */
+	/* As SHUNT_JOINS_LATER has announced. */
 	void (*joined)(struct shunt_device *device, const struct ibv_qp *qp);
 };
 

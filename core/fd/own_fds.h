@@ -32,7 +32,7 @@ struct shunt_wakers {	/* of threads that do not sleep now */
 	int count;
 };
 
-/* What the room has of an engine. */
+/* The room's part of an engine. */
 struct shunt_fds {
 	const struct shunt_sys *sys;
 	struct shunt_files *files;

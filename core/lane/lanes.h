@@ -28,7 +28,7 @@ struct shunt_device;
 struct shunt_lane_hooks;
 struct shunt_trace_book;
 
-/* What all lanes have in common. */
+/* All lanes have this in common. */
 struct shunt_lanes {
 	const struct shunt_lane_hooks *hooks;
 	uint64_t copy_near;		/* of copying.h */

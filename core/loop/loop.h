@@ -44,7 +44,7 @@ struct shunt_task {
 /* The object whose member `part` is: a source or a task. */
 #define shunt_loop_owner(part, type, member) ((type *)((char *)(part) - offsetof(type, member)))
 
-/* What any thread asks of the service thread: request.h. All of it is new with each loop. */
+/* Any thread's requests to the service thread: request.h. All of it is new with each loop. */
 struct shunt_requests {
 	_Atomic bool watching;		/* a lane waits for credit */
 	_Atomic bool resting;		/* it would not learn that a lane's QP takes nothing */

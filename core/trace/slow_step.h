@@ -7,7 +7,7 @@
 #include "core/base/sys.h"
 #include "core/trace/slow.h"
 
-/* What the room has of an engine. */
+/* The room's part of an engine. */
 struct shunt_steps {
 	const struct shunt_sys *sys;
 	const struct shunt_config *config;
