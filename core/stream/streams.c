@@ -291,9 +291,9 @@ void shunt_streams_vacate(struct shunt_stream *stream)
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	state = atomic_load(&stream->state);
-	if (state == SHUNT_LINKED || state == SHUNT_CLOSED)
-		leave_link(stream);	/* at exit(), or while somebody holds it, what the link has left is still looked at */
-	else
+	if (state == SHUNT_CLOSED)
+		leave_link(stream);	/* somebody may hold it, and look at what the link has left */
+	else if (state != SHUNT_LINKED)	/* exit() has released that one: other threads go on with the link's memory */
 		shunt_streams_unseat(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);

@@ -652,6 +652,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(nothing_is_accepted_for_a_link_that_is_over),
 		cmocka_unit_test(closed_while_others_are_told),
 		cmocka_unit_test(an_acceptance_comes_first),
+		cmocka_unit_test(an_exit_leaves_the_memory_to_readers),
 		cmocka_unit_test(a_fork_during_a_claim),
 		cmocka_unit_test(a_fork_before_the_answer),
 		cmocka_unit_test(an_end_before_the_answer),

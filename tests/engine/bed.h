@@ -289,6 +289,7 @@ void distrust_is_no_failover(void **state);
 void nothing_is_accepted_for_a_link_that_is_over(void **state);
 void closed_while_others_are_told(void **state);
 void an_acceptance_comes_first(void **state);
+void an_exit_leaves_the_memory_to_readers(void **state);
 
 /* relatives.c */
 void a_fork_during_a_claim(void **state);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 #include "core/device/soft/soft.h"
 #include "core/lane/fault_device.h"
 #include "core/service.h"
@@ -239,4 +240,33 @@ void an_acceptance_comes_first(void **state)
 	first_pair();
 	assert_false(armed);
 	end_bed();
+}
+
+/* --- a program that exits while another of its threads reads --- */
+
+/* The peer has closed, so both ends have released the stream, and its link ends. What the link has given it is there until the process is gone. */
+void an_exit_leaves_the_memory_to_readers(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *reader = &bed.pair[0].side[0];
+	uint8_t byte;
+
+	(void)state;
+	make_bed(&config, 1);
+	put(0, 1, 1000, 0);
+	all_arrived();
+	close_side(&bed.pair[0].side[1]);
+	turn();
+	engines[0]->pid = getpid();	/* the engines of these tests are of processes that there are not */
+	shunt_engine_finish(engines[0]);
+	for (int n = 0; n < 10; n++)
+		turn();
+	assert_non_null(stream_link(stream_of(reader)));
+	shunt_link_fail(stream_link(stream_of(reader)), "the test");
+	for (int n = 0; n < 10; n++)
+		turn();
+	assert_non_null(stream_link(stream_of(reader)));
+	assert_int_equal(receive_some(reader, &byte, 1, MSG_DONTWAIT), 0);
+	close_side(reader);
+	bed.pairs = 0;
 }
