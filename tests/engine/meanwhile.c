@@ -244,7 +244,7 @@ void an_acceptance_comes_first(void **state)
 
 /* --- a program that exits while another of its threads reads --- */
 
-/* The peer has closed, so both ends have released the stream, and its link ends. What the link has given it is there until the process is gone. */
+/* The peer has closed, so both ends have released the stream, and its link ends. Its memory is there until the process is gone. */
 void an_exit_leaves_the_memory_to_readers(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
