@@ -53,6 +53,7 @@ const struct shunt_hooks shunt_engine_hooks = {
 	.stalls = shunt_roster_stalls,
 	.late = shunt_inbound_late,
 	.settle = shunt_settle_all,
+	.condemned = shunt_lanes_condemn,
 };
 
 static const struct shunt_end_hooks end_hooks = {

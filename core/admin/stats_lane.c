@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/stats_lane.h"
 #include "core/engine.h"
+#include "core/lane/lanes.h"
 #include "core/recovery/idle.h"
 
 /* The limit that binds is what was short most. */
@@ -108,13 +109,6 @@ void shunt_stats_put_memory(struct shunt_json *text, struct shunt_group *group)
 	shunt_json_number(text, "memory_registered", bytes);
 }
 
-static uint64_t mapped(const struct shunt_link *link)
-{
-	const struct shunt_device_kind *kind = link->device->kind;
-
-	return kind->mapped ? kind->mapped(link->lanes[0].qp) : 0;
-}
-
 static uint64_t streams_of(const struct shunt_link *link)
 {
 	uint64_t streams = 0;
@@ -142,7 +136,7 @@ void shunt_stats_put_links(struct shunt_json *text, const struct shunt_group *gr
 		shunt_json_number(text, "streams", streams_of(link));
 		shunt_json_number(text, "memory_regions", atomic_load(&link->arena.regions));
 		shunt_json_number(text, "memory_registered", atomic_load(&link->arena.registered));
-		shunt_json_number(text, "memory_mapped", mapped(link));
+		shunt_json_number(text, "memory_mapped", shunt_lanes_mapped(link));
 		shunt_json_number(text, "idle_ms",
 				  shunt_idle_link(link, shunt_now(link->engine)) / 1000000);
 		shunt_json_put(text, "}");

@@ -213,7 +213,21 @@ struct shunt_lane *shunt_lanes_emptiest(struct shunt_link *link)
 	return least;
 }
 
+uint64_t shunt_lanes_mapped(const struct shunt_link *link)
+{
+	const struct shunt_device_kind *kind = link->device->kind;
+
+	return link->lane_count && kind->mapped ? kind->mapped(link->lanes[0].qp) : 0;
+}
+
 /* --- the end --- */
+
+/* One lane that fails takes the others with it: where the streams of a link are is one decision. */
+void shunt_lanes_condemn(struct shunt_link *link)
+{
+	for (uint32_t i = 0; i < link->lane_count; i++)
+		atomic_store(&link->lanes[i].failed, true);
+}
 
 void shunt_lanes_abandon(struct shunt_link *link)
 {

@@ -56,6 +56,11 @@ int shunt_lanes_join(struct shunt_link *link, const struct shunt_hello *hello, c
 /* The one that has the fewest streams. seats_lock held, and no lock right of streams_lock. */
 struct shunt_lane *shunt_lanes_emptiest(struct shunt_link *link);
 
+/* Bytes of the peer's segment that are mapped for them; 0: their device maps nothing. */
+uint64_t shunt_lanes_mapped(const struct shunt_link *link);
+
+/* The link has failed: none of them takes anything more. Any thread, any lock may be held. */
+void shunt_lanes_condemn(struct shunt_link *link);
 /* Ends the queue pairs: what they have delivered is applied, and they deliver no more. */
 void shunt_lanes_stop(struct shunt_link *link);
 /* Nothing that is queued will be posted any more. */

@@ -13,6 +13,7 @@ lane_sources = \
 	core/lane/lanes.c core/lane/lanes.h \
 	core/lane/remote_read.c core/lane/remote_read.h \
 	core/lane/roster.c core/lane/roster.h \
+	core/lane/seats.c core/lane/seats.h \
 	core/lane/send_queue.c core/lane/send_queue.h \
 	core/lane/slow_lane.h \
 	core/lane/window.c core/lane/window.h \

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/link/link.h"
 #include <errno.h>
-#include "core/poll/devices.h"
-#include "core/link/seats.h"
+#include "core/poll/group.h"
 #include "core/service.h"
 #include "core/loop/request.h"
 
@@ -88,13 +87,11 @@ bool shunt_link_place_is_sound(const struct shunt_link *link, const struct shunt
 
 /* --- the end --- */
 
-/* One lane that fails takes the others with it: where the streams of a link are is one decision. */
 bool shunt_link_condemn(struct shunt_link *link)
 {
 	if (atomic_exchange(&link->failed, true))
 		return false;
-	for (uint32_t i = 0; i < link->lane_count; i++)
-		atomic_store(&link->lanes[i].failed, true);
+	link->device->group->hooks->condemned(link);
 	return true;
 }
 

@@ -10,6 +10,6 @@ link_sources = \
 	core/link/patience.c core/link/patience.h \
 	core/link/screen.c core/link/screen.h \
 	core/link/seal.c core/link/seal.h \
-	core/link/seat.c core/link/seat.h core/link/seats.c core/link/seats.h \
+	core/link/seat.c core/link/seat.h \
 	core/link/share.c core/link/share.h \
 	core/link/trust.c core/link/trust.h

@@ -96,8 +96,7 @@ uint64_t shunt_share_space(const struct shunt_link *link)
 
 	if (!kind->size_arena || !link->pd)
 		return 0;
-	return kind->segment_bytes(link->pd) +
-	       (link->lane_count ? kind->mapped(link->lanes[0].qp) : 0);
+	return kind->segment_bytes(link->pd);
 }
 
 void shunt_share_begin(struct shunt_link *link)
@@ -124,13 +123,11 @@ const char *shunt_share_heed(struct shunt_link *link, const struct shunt_hello *
 	return NULL;
 }
 
-void shunt_share_settle(struct shunt_link *link)
+void shunt_share_settle(struct shunt_link *link, uint64_t mapped)
 {
-	const struct shunt_device_kind *kind = link->device->kind;
-
 	if (link->maps)
-		mapped_count(link, kind->segment_bytes(link->pd) + kind->mapped(link->lanes[0].qp) +
-					   GUARDS * shunt_guard_cost());
+		mapped_count(link,
+			     shunt_share_space(link) + mapped + GUARDS * shunt_guard_cost());
 }
 
 void shunt_share_end(struct shunt_link *link)

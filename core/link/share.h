@@ -34,14 +34,14 @@ void shunt_share_spare_heap(const struct shunt_engine *engine);
 uint64_t shunt_share_plan(struct shunt_link *link);
 /* Bytes of the peer's segment that the link maps at most. 0: its device maps nothing. Its domain is there. */
 uint64_t shunt_share_maps(const struct shunt_link *link);
-/* Bytes that a link maps at present, guards apart: both segments. */
+/* Bytes of our segment, which the link maps at present, guards apart. The peer's: shunt_lanes_mapped(). */
 uint64_t shunt_share_space(const struct shunt_link *link);
 /* The link's domain is there. */
 void shunt_share_begin(struct shunt_link *link);
 /* The peer maps as little as its HELLO says. NULL; or why there can be no link. Before its QPs are connected. */
 const char *shunt_share_heed(struct shunt_link *link, const struct shunt_hello *hello);
-/* The peer's segment is mapped. */
-void shunt_share_settle(struct shunt_link *link);
+/* So many bytes of the peer's segment are mapped. */
+void shunt_share_settle(struct shunt_link *link, uint64_t mapped);
 /* Nothing is mapped any more. */
 void shunt_share_end(struct shunt_link *link);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include "core/base/narrow.h"
+#include "core/lane/lanes.h"
 #include "core/link/share.h"
 #include "core/link/trust.h"
 #include "core/peer/witness.h"
@@ -76,7 +77,7 @@ static void count_stranger(struct count *count, const struct shunt_link *link, u
 	count->links_of_user += of_user;
 	count->unproven += guest;
 	count->unproven_of_user += guest && of_user;
-	count->space += shunt_share_space(link);
+	count->space += shunt_share_space(link) + shunt_lanes_mapped(link);
 }
 
 /* Links that came to us, and those of the peer among them. */

@@ -346,7 +346,7 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 		shunt_link_distrust(link, wrong);
 		return;
 	}
-	shunt_share_settle(link);
+	shunt_share_settle(link, shunt_lanes_mapped(link));
 	link->peer_arena = hello->arena_address;
 	link->peer_arena_bytes = hello->arena_bytes;
 	link->peer_streams = hello->streams;

@@ -22,12 +22,14 @@ struct shunt_group;
 struct shunt_epset;
 struct shunt_lane;
 struct shunt_lanes;
+struct shunt_link;
 struct shunt_loop;
 struct shunt_sleeper;
 struct shunt_stream;
 
 /*
- * Calls of polling into rooms above it; set with the group, and never changed. group.lock held, except for `settle`.
+ * Calls of polling and of links into rooms above them; set with the group, and never changed. group.lock held, except
+ * for `settle` and `condemned`.
  */
 struct shunt_hooks {
 	struct shunt_device_hooks device;
@@ -45,6 +47,8 @@ struct shunt_hooks {
 	void (*late)(struct shunt_group *group, const struct ibv_wc *wc, uint64_t ns, int count);
 	/* Lanes are served, and streams pass their switches, until none of polled.kick_lanes and group.settle is left. */
 	void (*settle)(struct shunt_group *group);
+	/* A link is of no use any more: its lanes take nothing. Any lock may be held. */
+	void (*condemned)(struct shunt_link *link);
 };
 
 /*

@@ -10,7 +10,7 @@
 #include "core/base/lsan.h"
 #include "core/engine.h"
 #include "core/lane/send_queue.h"
-#include "core/link/seats.h"
+#include "core/lane/seats.h"
 #include "core/peer/attach.h"
 #include "core/stream/backlog.h"
 #include "core/stream/decision.h"

@@ -10,7 +10,7 @@
 #define SHUNT_CORE_STREAM_STREAMS_H
 
 #include "core/base/reason.h"
-#include "core/link/seats.h"
+#include "core/lane/seats.h"
 #include "core/stream/stream.h"
 
 #define SHUNT_SLAB_STREAMS 64

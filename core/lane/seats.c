@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/link/seats.h"
+#include "core/lane/seats.h"
 #include <errno.h>
 #include <string.h>
 #include "core/base/config.h"

@@ -6,8 +6,8 @@
  * Seats are given by the service thread. They are taken away with seats_lock held, so a holder of that
  * lock finds every seat again that it has seen. The table is written under group.lock.
  */
-#ifndef SHUNT_CORE_LINK_SEATS_H
-#define SHUNT_CORE_LINK_SEATS_H
+#ifndef SHUNT_CORE_LANE_SEATS_H
+#define SHUNT_CORE_LANE_SEATS_H
 
 #include "core/link/link.h"
 
