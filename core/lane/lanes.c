@@ -6,6 +6,7 @@
 #include "core/base/sys.h"
 #include "core/poll/devices.h"
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include "core/device/page.h"
 #include "core/lane/lane.h"
@@ -130,6 +131,21 @@ static void set_count(struct shunt_link *link, uint32_t count)
 	shunt_lock_take(&link->device->group->lock);
 	link->lane_count = count;
 	shunt_lock_leave(&link->device->group->lock);
+}
+
+bool shunt_lanes_reserve(struct shunt_link *link, uint32_t count)
+{
+	size_t bytes = count * sizeof(*link->lanes);
+
+	if (posix_memalign((void **)&link->lanes, _Alignof(struct shunt_lane), bytes))
+		return false;
+	memset(link->lanes, 0, bytes);
+	return true;
+}
+
+void shunt_lanes_free(struct shunt_link *link)
+{
+	free(link->lanes);
 }
 
 int shunt_lanes_make(struct shunt_link *link, uint32_t count)

@@ -45,6 +45,8 @@ struct shunt_link;
 
 /* How many a link on this device shall have, by SHUNT_LANES. */
 uint32_t shunt_lanes_wanted(uint64_t wanted, const struct shunt_device *device);
+/* Memory for so many, which the link has until it is destroyed. False: there is none. */
+bool shunt_lanes_reserve(struct shunt_link *link, uint32_t count);
 /* Makes so many, or as many as there are queues and memory for; none is -errno. Service thread, as all here. */
 int shunt_lanes_make(struct shunt_link *link, uint32_t count);
 /* Those beyond `count` are given up. */
@@ -65,5 +67,7 @@ void shunt_lanes_condemn(struct shunt_link *link);
 void shunt_lanes_stop(struct shunt_link *link);
 /* Nothing that is queued will be posted any more. */
 void shunt_lanes_abandon(struct shunt_link *link);
+/* There is no lane any more, and nobody has one. */
+void shunt_lanes_free(struct shunt_link *link);
 
 #endif

@@ -8,15 +8,16 @@
 
 #include "core/base/lock.h"
 #include "core/base/sha256.h"
-#include "core/lane/lane.h"
 #include "core/link/arena.h"
 #include "core/link/channel.h"
 #include "core/link/patience.h"
 #include "core/loop/loop.h"
 #include "core/link/line.h"
+#include "core/link/seat.h"
 #include "core/trace/clock.h"
 
 struct shunt_engine;
+struct shunt_lane;
 struct shunt_throttle;
 
 /* BROKEN: its queue pair is dead, and both ends tell each other how far it had come (failover.c). */
@@ -97,7 +98,7 @@ struct shunt_link {
 
 	struct shunt_link_tracing tracing;
 	uint32_t lane_count;	/* changes under group.lock, by the service thread before the link is up */
-	struct shunt_lane lanes[];
+	struct shunt_lane *lanes;	/* as many as there may be, for as long as the link (core/lane/lanes.h) */
 };
 
 /* The channel has room. Service thread. */

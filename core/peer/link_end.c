@@ -110,6 +110,7 @@ void shunt_link_destroy(struct shunt_link *link)
 	shunt_link_strip(link);
 	shunt_throttle_free(link);
 	shunt_channel_close(&link->channel);
+	shunt_lanes_free(link);
 	free(link->table);
 	free(link);
 }

@@ -153,13 +153,12 @@ static enum shunt_which device_for(const struct shunt_engine *engine, const stru
 /* Its lanes are made when it is known how many: by the acceptor when it hears of it. */
 static struct shunt_link *allocate(struct shunt_engine *engine, const struct shunt_device *device)
 {
-	size_t bytes = sizeof(struct shunt_link) +
-		       shunt_lanes_wanted(engine->config.lanes, device) * sizeof(struct shunt_lane);
-	struct shunt_link *link;
+	struct shunt_link *link = calloc(1, sizeof(*link));
 
-	if (posix_memalign((void **)&link, 64, bytes))
+	if (!link || !shunt_lanes_reserve(link, shunt_lanes_wanted(engine->config.lanes, device))) {
+		free(link);
 		return NULL;
-	memset(link, 0, bytes);
+	}
 	shunt_lock_rank(&link->send_lock, SHUNT_RANK_SEND);
 	shunt_lock_rank(&link->arena.lock, SHUNT_RANK_ARENA);
 	return link;
