@@ -99,7 +99,7 @@ void shunt_engine_surround(struct shunt_engine *engine, const struct shunt_sys *
 	engine->group.common = &engine->lanes;
 	engine->loop.fds = &engine->fds;
 	engine->loop.steps = &engine->steps;
-	engine->porter.loop = engine->group.loop = &engine->loop;
+	engine->porter.loop = engine->group.loop = engine->links.loop = &engine->loop;
 }
 
 struct shunt_engine *shunt_engine_create(const struct shunt_config *config, const struct shunt_sys *sys)
@@ -124,6 +124,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->lanes.hooks = &shunt_delivered_hooks;
 	engine->end_hooks = &end_hooks;
 	engine->link_hooks = &shunt_hear_hooks;
+	engine->links.sent_nothing = shunt_witness_sent_nothing;
 	engine->serve = shunt_service_start;
 	engine->grow_young = shunt_young_grow_all;
 	engine->pid = getpid();
@@ -396,7 +397,6 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	shunt_lock_free(&engine->leave_lock);
 	atomic_store(&engine->leaving, 0);	/* the thread that makes the call is the parent's */
 	atomic_store(&engine->loop.no_new_privs, false);	/* the child has it from its parent, or not at all */
-	engine->parent = engine->pid;
 	engine->rights_doors = 0;
 	atomic_store(&engine->fds.files->making, shunt_thread.making ? 1 : 0);	/* the other threads are gone */
 	atomic_store(&engine->fds.files->closing, --shunt_thread.closing);
@@ -411,7 +411,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	if (engine->lanes.book)
 		shunt_trace_book_inherit(engine->lanes.book);
 	engine->fds.wakers.count = 0;
-	engine->space_thread = engine->space_links = 0;	/* the parent's: links are not mapped here */
+	engine->links.space_thread = engine->links.space_links = 0;	/* the parent's: links are not mapped here */
 	atomic_store(&engine->reap, NULL);	/* their seats and rings are the parent's */
 	engine->totals = (struct shunt_totals) { 0 };
 	shunt_streams_each(engine, inherit, engine);

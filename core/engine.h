@@ -6,7 +6,6 @@
 #ifndef SHUNT_CORE_ENGINE_H
 #define SHUNT_CORE_ENGINE_H
 
-#include <sys/resource.h>
 #include "core/api.h"
 #include "core/stream/short_lived.h"
 #include "core/base/config.h"
@@ -20,6 +19,7 @@
 #include "core/stream/kernel_tcp.h"
 #include "core/stream/left.h"
 #include "core/stream/plain.h"
+#include "core/link/common.h"
 #include "core/link/link.h"
 #include "core/peer/limits.h"
 #include "core/loop/loop.h"
@@ -52,6 +52,7 @@ struct shunt_engine {
 	const struct shunt_sys *sys;
 	struct shunt_fds fds;
 	struct shunt_group group;
+	struct shunt_links links;
 	struct shunt_lanes lanes;
 	const struct shunt_end_hooks *end_hooks;	/* of all streams */
 	const struct shunt_link_hooks *link_hooks;	/* of all links */
@@ -70,14 +71,10 @@ struct shunt_engine {
 	_Atomic uint64_t evicted; /* links that ended because nothing used them */
 	_Atomic uint64_t impatient;	/* ns; until then no call waits for EXPECT (tx.c) */
 	_Atomic int breaking;		/* links whose streams are going over to TCP */
-	uint64_t space_thread;	/* bytes of limited address space: the service thread's; 0: not limited; service_lock */
-	uint64_t space_links;	/* and those of links; service thread */
 	bool ruled;		/* the configuration's rules have been read; service thread, as is the next */
 	struct shunt_verdict *verdict;	/* the rules in force (core/peer/verdict.h); NULL: none */
-	bool short_of_space;	/* which is why the last link could not be made; service thread */
 	pid_t pid;
 	struct shunt_identity identity;	/* names our doors; since there is a service thread */
-	pid_t parent;			/* of the process we were forked from, if any */
 	uint32_t rights_doors;		/* names that doors for relatives have had (fork_door.h) */
 	uint64_t born;
 	uint64_t trim_every;	/* ns, see reclaim.c; tests shorten them */
@@ -110,12 +107,11 @@ struct shunt_engine {
 	_Atomic uint64_t other_keys;	/* questions of hosts that have another key than ours, or one of the two has none */
 	_Atomic uint64_t turned_away;	/* processes that came to a gate without a ticket, or from this host */
 	_Atomic uint64_t proven, disproven;	/* connections that a peer has shown it holds, and that it could not */
-	_Atomic uint64_t distrusted, grows, shrinks, pins, failovers, probes;
+	_Atomic uint64_t grows, shrinks, pins, failovers, probes;
 	_Atomic uint64_t reconnects, returns;	/* links made anew after a failover, streams that are on them again */
 	_Atomic uint64_t mocked;	/* an operator's words that have changed a stream's track */
 	_Atomic uint64_t slow_looks, slow_lanes;	/* of the rule: see mock.h */
 	_Atomic uint64_t left[SHUNT_LEFTS];	/* how often sending directions left the link, by cause */
-	uint32_t channels;	/* how many there have been; service thread */
 	uint64_t send_buffer;	/* bytes that the kernel's may grow to here (overflow.h) */
 	_Atomic uint8_t traces;	/* SHUNT_TRACES_… (core/stream/traced.h): a send looks whether it is to be followed */
 	struct shunt_fault fault;	/* large, and cold while there is no rule */
@@ -130,14 +126,6 @@ extern const struct shunt_hooks shunt_engine_hooks;
 
 /* The contexts of the rooms have these surroundings, and the settings of the engine. */
 void shunt_engine_surround(struct shunt_engine *engine, const struct shunt_sys *sys);
-
-/* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps is missing for it. */
-static inline bool shunt_engine_is_confined(void)
-{
-	struct rlimit limit;
-
-	return !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY;
-}
 
 /* The program's file of that number. */
 static inline struct shunt_file *shunt_file(struct shunt_engine *engine, int fd)

@@ -221,7 +221,7 @@ static bool start_thread(struct shunt_service *service)
 	atomic_store(&service->follows, false);
 	service->measures = shunt_polling(&service->engine->group)->spins;
 	sem_init(&service->followed, 0, 0);
-	shunt_share_spare_heap(service->engine);
+	shunt_share_spare_heap(&service->engine->links);
 	sigfillset(&all);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
@@ -280,7 +280,8 @@ bool shunt_service_start(struct shunt_engine *engine)
 	} else if (service && service->ended) {
 		if (!revive(service))
 			service = NULL;
-	} else if (!service && !shunt_share_thread(engine)) {
+	} else if (!service && !shunt_share_thread(&engine->links,
+						   engine->no_service == SHUNT_REASON_CONFINED)) {
 		go_without(engine, SHUNT_REASON_CONFINED);
 	} else if (!service && !engine->group.finished) {
 		service = make(engine, &reason);

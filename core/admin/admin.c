@@ -69,7 +69,7 @@ static void client_welcome(struct shunt_source *source, uint32_t events)
 	(void)events;
 	if (fd < 0)
 		return;
-	if (!shunt_trust_commands(engine, fd)) {
+	if (!shunt_trust_commands(&engine->fds, fd)) {
 		shunt_porter_dismiss(&engine->porter, fd);
 		return;
 	}

@@ -109,7 +109,7 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine,
 	shunt_json_number(text, "rings_grown", atomic_load(&engine->grows));
 	shunt_json_number(text, "rings_shrunk", atomic_load(&engine->shrinks));
 	shunt_json_number(text, "sends_registered", atomic_load(&engine->pins));
-	shunt_json_number(text, "links_distrusted", atomic_load(&engine->distrusted));
+	shunt_json_number(text, "links_distrusted", atomic_load(&engine->links.distrusted));
 	shunt_stats_put_memory(text, group);
 	shunt_json_number(text, "polls", group->polls);
 	shunt_json_number(text, "polls_empty", group->empty_polls);
@@ -375,7 +375,7 @@ void shunt_stats_serve(struct shunt_source *source, uint32_t events)
 	(void)events;
 	if (asking < 0)
 		return;
-	if (!shunt_trust_commands(engine, asking)) {
+	if (!shunt_trust_commands(&engine->fds, asking)) {
 		shunt_porter_dismiss(&engine->porter, asking);
 		return;
 	}

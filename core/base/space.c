@@ -24,6 +24,13 @@ static uint64_t pages_mapped(void)
 	return strtoull(text, NULL, 10);
 }
 
+bool shunt_space_is_limited(void)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_AS, &limit) && limit.rlim_cur != RLIM_INFINITY;
+}
+
 struct shunt_space shunt_space_read(void)
 {
 	struct shunt_space space = { .limit = SHUNT_SPACE_UNLIMITED };

@@ -35,6 +35,8 @@ struct shunt_space_share {
 	uint64_t maps;		/* of the peer's segment at most, a multiple of 64 KiB; 0: all of it */
 };
 
+/* The program has limited its address space (RLIMIT_AS, setrlimit(2)): what a link maps is missing for it. */
+bool shunt_space_is_limited(void);
 /*
  * How it is with this process. Where /proc does not say what is mapped, as in a chroot, a limited process has nothing
  * left. Makes a descriptor for an instant, if there is a limit. Any thread, with cancellation held off; errno may change.

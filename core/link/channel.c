@@ -8,10 +8,11 @@
 #include "core/link/channel.h"
 #include "core/base/address.h"
 #include "core/base/scm_rights.h"
-#include "core/engine.h"
 #include "core/fd/own_fds.h"
+#include "core/link/common.h"
 #include "core/link/screen.h"
 #include "core/link/trust.h"
+#include "core/loop/loop.h"
 #include "core/loop/porter.h"
 
 struct shunt_outgoing {
@@ -21,6 +22,21 @@ struct shunt_outgoing {
 	int fds[SHUNT_CHANNEL_FDS];	/* duplicates, ours until sent */
 	_Alignas(struct shunt_message) uint8_t data[sizeof(struct shunt_sealed)];
 };
+
+static const struct shunt_sys *sys_of(const struct shunt_channel *channel)
+{
+	return channel->links->loop->fds->sys;
+}
+
+static struct shunt_fds *fds_of(const struct shunt_channel *channel)
+{
+	return channel->links->loop->fds;
+}
+
+static struct shunt_porter *porter_of(const struct shunt_channel *channel)
+{
+	return channel->links->loop->porter;
+}
 
 /* --- sending --- */
 
@@ -33,7 +49,7 @@ static ssize_t put(struct shunt_channel *channel, const void *data, size_t bytes
 	ssize_t sent;
 
 	shunt_scm_rights_attach(&header, space, fds, count);
-	sent = channel->engine->sys->sendmsg(channel->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
+	sent = sys_of(channel)->sendmsg(channel->fd, &header, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return sent < 0 ? -errno : sent;
 }
 
@@ -46,7 +62,7 @@ static void drop_first(struct shunt_channel *channel)
 	if (!channel->first)
 		channel->last = NULL;
 	for (int i = 0; i < out->count; i++)
-		shunt_own_fds_close(&channel->engine->fds, out->fds[i]);
+		shunt_own_fds_close(fds_of(channel), out->fds[i]);
 	free(out);
 }
 
@@ -65,10 +81,10 @@ static int message_keep(struct shunt_channel *channel, const void *data, size_t 
 	out->bytes = bytes;
 	out->sent = sent;
 	for (int i = 0; i < count; i++) {
-		out->fds[i] = shunt_own_fds_copy(&channel->engine->fds, fds[i]);
+		out->fds[i] = shunt_own_fds_copy(fds_of(channel), fds[i]);
 		if (out->fds[i] < 0) {
 			while (i--)
-				shunt_own_fds_close(&channel->engine->fds, out->fds[i]);
+				shunt_own_fds_close(fds_of(channel), out->fds[i]);
 			free(out);
 			return -EMFILE;
 		}
@@ -98,7 +114,7 @@ static int put_or_keep(struct shunt_channel *channel, const void *data, size_t b
 	result = message_keep(channel, data, bytes, sent < 0 ? 0 : sent, fds, count);
 	/* The peer would take what comes next for the rest of this. */
 	if (result && sent > 0)
-		channel->engine->sys->shutdown(channel->fd, SHUT_RDWR);
+		sys_of(channel)->shutdown(channel->fd, SHUT_RDWR);
 	return result;
 }
 
@@ -184,7 +200,7 @@ static void become_strange(struct shunt_channel *channel)
 {
 	shunt_channel_strange(channel);
 	channel->admitted = true;
-	shunt_porter_guard(&channel->engine->porter, channel->fd);
+	shunt_porter_guard(porter_of(channel), channel->fd);
 }
 
 static int check_knock(struct shunt_channel *channel, const struct shunt_message *message,
@@ -193,7 +209,7 @@ static int check_knock(struct shunt_channel *channel, const struct shunt_message
 	const int off = 0;
 	struct ucred peer;
 
-	channel->engine->sys->setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
+	sys_of(channel)->setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &off, sizeof(off));
 	if ((message->type == SHUNT_MSG_KNOCK || message->type == SHUNT_MSG_HELLO) &&
 	    message->hello.magic == SHUNT_WIRE_MAGIC &&
 	    message->hello.version != SHUNT_WIRE_VERSION) {
@@ -206,7 +222,7 @@ static int check_knock(struct shunt_channel *channel, const struct shunt_message
 		return wrong(channel, "its knock makes no sense");
 	/* Where the sender is not whom the kernel named, the socket is from before the peer became what it is. */
 	if (!channel->other_netns && (message->knock.proves ||
-	    (!channel->proves && (!shunt_trust_peer(channel->engine, channel->fd, &peer) ||
+	    (!channel->proves && (!shunt_trust_peer(sys_of(channel), channel->fd, &peer) ||
 				  !is_sent_by(header, &peer)))))
 		become_strange(channel);
 	channel->peer = message->knock.process;
@@ -222,7 +238,8 @@ static int screen(struct shunt_channel *channel)
 
 	if (channel->wrong)
 		return -EPROTO;
-	result = shunt_screen_packet(channel->engine, channel->fd, most, channel->awaits_knock);
+	result = shunt_screen_packet(channel->links->loop, channel->fd, most,
+				     channel->awaits_knock);
 	return result == -EBADMSG ? wrong(channel, "descriptors that it must not send") : result;
 }
 
@@ -234,7 +251,7 @@ static bool may_have_fds(const struct shunt_message *message)
 /* They are not ours any more where they are not. */
 static bool sockets_are_good(struct shunt_channel *channel, const int *fds, int *count)
 {
-	if (!channel->proves || shunt_screen_sockets(channel->engine, channel->fd, fds, *count))
+	if (!channel->proves || shunt_screen_sockets(channel->links, channel->fd, fds, *count))
 		return true;
 	*count = 0;
 	return false;
@@ -242,7 +259,7 @@ static bool sockets_are_good(struct shunt_channel *channel, const int *fds, int 
 
 static int receive_packet(struct shunt_channel *channel, struct shunt_message *message, int *fds, int *count)
 {
-	const struct shunt_sys *sys = channel->engine->sys;
+	const struct shunt_sys *sys = sys_of(channel);
 	struct iovec iov = { message, sizeof(*message) };
 	char space[CMSG_SPACE(2 * SHUNT_CHANNEL_FDS * sizeof(int))];
 	struct msghdr header = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = space };
@@ -276,7 +293,7 @@ static int receive_packet(struct shunt_channel *channel, struct shunt_message *m
 	}
 	if (sockets_are_good(channel, fds, count))
 		while (*count)
-			shunt_screen_drop(channel->engine, fds[--*count], channel->proves);
+			shunt_screen_drop(channel->links->loop, fds[--*count], channel->proves);
 	return got ? wrong(channel, "a message of the wrong size, or with descriptors") : -EPIPE;
 }
 
@@ -313,7 +330,7 @@ static int receive_stream(struct shunt_channel *channel, struct shunt_message *m
 
 	if (channel->wrong)
 		return -EPROTO;
-	got = channel->engine->sys->recvmsg(channel->fd, &header, MSG_DONTWAIT);
+	got = sys_of(channel)->recvmsg(channel->fd, &header, MSG_DONTWAIT);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
 	if (!got)
@@ -338,10 +355,10 @@ int shunt_channel_receive(struct shunt_channel *channel, struct shunt_message *m
 
 /* --- life --- */
 
-void shunt_channel_init(struct shunt_channel *channel, struct shunt_engine *engine, enum shunt_channel_kind kind,
-			int fd)
+void shunt_channel_init(struct shunt_channel *channel, struct shunt_links *links,
+			enum shunt_channel_kind kind, int fd)
 {
-	*channel = (struct shunt_channel) { .engine = engine, .kind = kind, .fd = fd, .number = ++engine->channels,
+	*channel = (struct shunt_channel) { .links = links, .kind = kind, .fd = fd, .number = ++links->channels,
 					    .takes_fds = kind == SHUNT_CHANNEL_UNIX };
 }
 
@@ -365,7 +382,7 @@ void shunt_channel_expect_fd(struct shunt_channel *channel)
 	if (!channel->proves)
 		return;
 	channel->admitted = true;
-	shunt_porter_trust(&channel->engine->porter, channel->fd);
+	shunt_porter_trust(porter_of(channel), channel->fd);
 }
 
 /* The queue may have some already. They are seen before they are received (screen()). */
@@ -373,7 +390,7 @@ void shunt_channel_expect_no_fd(struct shunt_channel *channel)
 {
 	channel->takes_fds = false;
 	if (channel->proves && channel->fd >= 0)
-		shunt_porter_guard(&channel->engine->porter, channel->fd);
+		shunt_porter_guard(porter_of(channel), channel->fd);
 }
 
 void shunt_channel_other_netns(struct shunt_channel *channel)
@@ -396,27 +413,27 @@ static int send_credentials(struct shunt_channel *channel, struct shunt_message 
 	control->cmsg_type = SCM_CREDENTIALS;
 	control->cmsg_len = CMSG_LEN(sizeof(*self));
 	memcpy(CMSG_DATA(control), self, sizeof(*self));
-	return channel->engine->sys->sendmsg(channel->fd, &header,
+	return sys_of(channel)->sendmsg(channel->fd, &header,
 					     MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-int shunt_channel_knock(struct shunt_channel *channel)
+int shunt_channel_knock(struct shunt_channel *channel, const struct shunt_identity *process)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_KNOCK };
 	const int on = 1;
 	struct ucred self;
 	int result;
 
-	shunt_trust_self(channel->engine, &self);
+	shunt_trust_self(sys_of(channel), &self);
 	message.knock.magic = SHUNT_WIRE_MAGIC;
 	message.knock.version = SHUNT_WIRE_VERSION;
 	message.knock.proves = channel->proves;
-	message.knock.process = channel->engine->identity;
+	message.knock.process = *process;
 	result = send_credentials(channel, &message, &self);
 	if (result == -EINVAL || result == -EPERM)	/* our user has no number in our own namespace */
 		result = shunt_channel_send(channel, &message, NULL, 0);
 	channel->awaits_knock = true;
-	if (channel->engine->sys->setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
+	if (sys_of(channel)->setsockopt(channel->fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof(on)))
 		return -errno;
 	return result;
 }
@@ -426,16 +443,16 @@ void shunt_channel_close(struct shunt_channel *channel)
 	while (channel->first)
 		drop_first(channel);
 	if (channel->kind == SHUNT_CHANNEL_UNIX && (channel->admitted || !channel->proves))
-		shunt_porter_let_go(&channel->engine->porter, channel->fd);
+		shunt_porter_let_go(porter_of(channel), channel->fd);
 	else if (channel->proves)
-		shunt_porter_dismiss(&channel->engine->porter, channel->fd);
+		shunt_porter_dismiss(porter_of(channel), channel->fd);
 	else
-		shunt_own_fds_close(&channel->engine->fds, channel->fd);
+		shunt_own_fds_close(fds_of(channel), channel->fd);
 	channel->fd = -1;
 }
 
 /* The kernel probes an idle peer after a third of the time, and twice more. */
-int shunt_channel_options(struct shunt_engine *engine, int fd, uint32_t silence_ms)
+int shunt_channel_options(const struct shunt_sys *sys, int fd, uint32_t silence_ms)
 {
 	const int seconds = silence_ms > 3000 ? silence_ms / 3000 : 1;
 	const struct option {
@@ -450,7 +467,8 @@ int shunt_channel_options(struct shunt_engine *engine, int fd, uint32_t silence_
 	};
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		if (engine->sys->setsockopt(fd, options[i].level, options[i].name, &options[i].value, sizeof(int)))
+		if (sys->setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+				    sizeof(int)))
 			return -errno;
 	return 0;
 }
@@ -459,7 +477,7 @@ int shunt_channel_options(struct shunt_engine *engine, int fd, uint32_t silence_
 
 int shunt_channel_locate(struct shunt_channel *channel)
 {
-	const struct shunt_sys *sys = channel->engine->sys;
+	const struct shunt_sys *sys = sys_of(channel);
 	struct sockaddr_storage here, there;
 	socklen_t here_bytes = sizeof(here), there_bytes = sizeof(there);
 	uint16_t port;
@@ -500,20 +518,22 @@ static void set_ends(struct shunt_channel *channel, const struct sockaddr *from,
 	shunt_address_of(&address, channel->here, &port);
 }
 
-int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *engine, const struct sockaddr *from,
-			  const struct sockaddr *to, const uint8_t cookie[SHUNT_COOKIE_BYTES], uint32_t silence_ms)
+int shunt_channel_connect(struct shunt_channel *channel, struct shunt_links *links,
+			  const struct sockaddr *from, const struct sockaddr *to,
+			  const uint8_t cookie[SHUNT_COOKIE_BYTES], uint32_t silence_ms)
 {
-	const struct shunt_sys *sys = engine->sys;
+	struct shunt_fds *fds = links->loop->fds;
+	const struct shunt_sys *sys = fds->sys;
 	int fd = shunt_own_fds_make(
-		&engine->fds, sys->socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+		fds, sys->socket(to->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
 					  IPPROTO_TCP));
 	int result;
 
 	if (fd < 0)
 		return fd;
-	shunt_channel_init(channel, engine, SHUNT_CHANNEL_TCP, fd);
+	shunt_channel_init(channel, links, SHUNT_CHANNEL_TCP, fd);
 	set_ends(channel, from, to);
-	result = shunt_channel_options(engine, fd, silence_ms);
+	result = shunt_channel_options(sys, fd, silence_ms);
 	if (!result && from && sys->bind(fd, from, size_of(from)))
 		result = -errno;
 	if (!result && sys->connect(fd, to, size_of(to)) && errno != EINPROGRESS)

@@ -22,7 +22,8 @@
 #include "shunt/wire.h"
 
 struct shunt_device;
-struct shunt_engine;
+struct shunt_links;
+struct shunt_sys;
 struct shunt_outgoing;	/* what the channel had no room for */
 
 enum shunt_channel_kind { SHUNT_CHANNEL_UNIX, SHUNT_CHANNEL_TCP };
@@ -45,7 +46,7 @@ struct shunt_course {
 };
 
 struct shunt_channel {
-	struct shunt_engine *engine;
+	struct shunt_links *links;	/* of the process */
 	enum shunt_channel_kind kind;
 	int fd;			/* private, ours; -1: closed */
 	struct shunt_course course; /* tcp: how packets of its link go to the peer */
@@ -77,8 +78,8 @@ struct shunt_channel {
 };
 
 /* Around a connected descriptor of our own (a tcp one that has been let in, too). */
-void shunt_channel_init(struct shunt_channel *channel, struct shunt_engine *engine, enum shunt_channel_kind kind,
-			int fd);
+void shunt_channel_init(struct shunt_channel *channel, struct shunt_links *links,
+			enum shunt_channel_kind kind, int fd);
 /* The peer may be linked for connections alone that it proves; no descriptor is taken from it before. */
 void shunt_channel_strange(struct shunt_channel *channel);
 /*
@@ -94,19 +95,21 @@ void shunt_channel_expect_fd(struct shunt_channel *channel);
 void shunt_channel_expect_no_fd(struct shunt_channel *channel);
 
 /*
- * A unix channel's first message, KNOCK. The peer's must come next. A peer that need not prove anything must have
- * sent it as the very process that the kernel named at connect(). A listening socket's credentials are those of
- * listen(), and its owner may have changed since. At the connecting end such a one has to prove. 0 or -errno.
+ * A unix channel's first message, KNOCK, by the process of this name. The peer's must come next. A peer that need not
+ * prove anything must have sent it as the very process that the kernel named at connect(). A listening socket's
+ * credentials are those of listen(), and its owner may have changed since. At the connecting end such a one has to
+ * prove. 0 or -errno.
  */
-int shunt_channel_knock(struct shunt_channel *channel);
+int shunt_channel_knock(struct shunt_channel *channel, const struct shunt_identity *process);
 
 /*
  * A tcp channel to a gate, from the address `from` (its port counts too; NULL: any). The connection is
  * made while messages are already being kept. A peer that is silent for `silence_ms`, also while it
  * connects, ends it. 0 or -errno.
  */
-int shunt_channel_connect(struct shunt_channel *channel, struct shunt_engine *engine, const struct sockaddr *from,
-			  const struct sockaddr *to, const uint8_t cookie[SHUNT_COOKIE_BYTES], uint32_t silence_ms);
+int shunt_channel_connect(struct shunt_channel *channel, struct shunt_links *links,
+			  const struct sockaddr *from, const struct sockaddr *to,
+			  const uint8_t cookie[SHUNT_COOKIE_BYTES], uint32_t silence_ms);
 
 /* A tcp channel that has been let in: its addresses are the kernel's. 0 or -errno. */
 int shunt_channel_locate(struct shunt_channel *channel);
@@ -123,7 +126,7 @@ bool shunt_channel_joins(const struct shunt_channel *channel, const uint8_t here
  * Bytes that wait for acknowledgement, or for room at the peer, end it at that time. An idle connection is looked
  * after in whole seconds, and ends after two at the earliest. 0 or -errno.
  */
-int shunt_channel_options(struct shunt_engine *engine, int fd, uint32_t silence_ms);
+int shunt_channel_options(const struct shunt_sys *sys, int fd, uint32_t silence_ms);
 
 /*
  * Sends a message, or keeps it. fds stay the caller's. 0 or -errno: it is not sent. -ENOBUFS: a stranger does not read

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/link/link.h"
 #include <errno.h>
+#include "core/base/config.h"
+#include "core/base/log.h"
 #include "core/poll/group.h"
-#include "core/service.h"
+#include "core/link/common.h"
+#include "core/loop/loop.h"
 #include "core/loop/request.h"
 
 /* --- the channel --- */
@@ -13,7 +16,8 @@ static void want_write(struct shunt_link *link, bool on)
 	if (link->wants_write == on || link->channel.fd < 0)
 		return;
 	link->wants_write = on;
-	shunt_loop_change(&link->engine->loop, link->channel.fd, &link->source, shunt_link_events(link));
+	shunt_loop_change(link->channel.links->loop, link->channel.fd, &link->source,
+			  shunt_link_events(link));
 }
 
 int shunt_link_send(struct shunt_link *link, const struct shunt_message *message, const int *fds,
@@ -67,10 +71,10 @@ const char *shunt_link_where(const struct shunt_link *link)
 /* Pages of a ring that grew large go back to the system; small rings are kept warm while others are in use. */
 void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes)
 {
-	if (bytes > link->engine->config.ring_min && link->device->kind->gives_pages)
+	if (bytes > link->device->group->config->ring_min && link->device->kind->gives_pages)
 		link->device->kind->discard(link->pd, ring, bytes);
 	if (shunt_arena_give(&link->arena, ring - link->arena_base, bytes))
-		shunt_request_memory(&link->engine->loop);
+		shunt_request_memory(link->channel.links->loop);
 }
 
 bool shunt_link_ring_is_sound(const struct shunt_link *link, uint64_t offset, uint64_t bytes)
@@ -100,17 +104,17 @@ void shunt_link_fail(struct shunt_link *link, const char *why)
 	if (!shunt_link_condemn(link))
 		return;
 	link->failure = why;
-	shunt_loop_wake(&link->engine->loop);
+	shunt_loop_wake(link->channel.links->loop);
 }
 
 void shunt_link_distrust(struct shunt_link *link, const char *what)
 {
 	if (!atomic_exchange(&link->distrusted, true)) {
-		atomic_fetch_add(&link->engine->distrusted, 1);
+		atomic_fetch_add(&link->channel.links->distrusted, 1);
 		/* Anybody may knock at a rendezvous; only who got further is worth a line by default. */
 		shunt_log(atomic_load(&link->state) == SHUNT_LINK_UP ? SHUNT_LOG_WARN : SHUNT_LOG_INFO,
 			  "link to process %u%s broken off: %s", link->peer_pid, shunt_link_where(link), what);
 	}
 	shunt_link_fail(link, what);
-	shunt_loop_wake(&link->engine->loop);
+	shunt_loop_wake(link->channel.links->loop);
 }

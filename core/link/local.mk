@@ -3,6 +3,7 @@
 link_sources = \
 	core/link/arena.c core/link/arena.h \
 	core/link/channel.c core/link/channel.h \
+	core/link/common.h \
 	core/link/heading.c core/link/heading.h \
 	core/link/intake.c core/link/intake.h \
 	core/link/line.h \

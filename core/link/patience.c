@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/link/patience.h"
-#include "core/engine.h"
+#include "core/base/sys.h"
+#include "core/loop/loop.h"
+#include "core/link/link.h"
+#include "core/poll/group.h"
 
 #define RETURNS 16	/* times slower than it is spent */
 #define OURS 2000000000ull	/* ns that our own service thread may take to end a link */
@@ -29,53 +32,53 @@ static void settle(struct shunt_patience *patience, uint64_t now)
 void shunt_patience_begin(struct shunt_link *link)
 {
 	struct shunt_patience *patience = &link->patience;
-	struct shunt_engine *engine = link->engine;
+	struct shunt_group *group = link->device->group;
 	bool first;
 
-	shunt_lock_take(&engine->group.lock);
+	shunt_lock_take(&group->lock);
 	first = !atomic_load(&patience->asked);
 	if (first)
-		settle(patience, shunt_now(engine));
+		settle(patience, group->sys->now());
 	atomic_fetch_add(&patience->asked, 1);
-	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_leave(&group->lock);
 	if (first && shunt_patience_strange(link))
-		shunt_loop_wake(&engine->loop);
+		shunt_loop_wake(group->loop);
 }
 
 void shunt_patience_end(struct shunt_link *link)
 {
 	struct shunt_patience *patience = &link->patience;
-	struct shunt_engine *engine = link->engine;
+	struct shunt_group *group = link->device->group;
 
-	shunt_lock_take(&engine->group.lock);
-	settle(patience, shunt_now(engine));
+	shunt_lock_take(&group->lock);
+	settle(patience, group->sys->now());
 	if (atomic_load(&patience->asked))
 		atomic_fetch_sub(&patience->asked, 1);
-	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_leave(&group->lock);
 }
 
 uint64_t shunt_patience_due(struct shunt_link *link)
 {
 	struct shunt_patience *patience = &link->patience;
-	struct shunt_engine *engine = link->engine;
+	struct shunt_group *group = link->device->group;
 	uint64_t due = SHUNT_NEVER;
 
 	if (!atomic_load(&patience->asked) || !shunt_patience_strange(link))
 		return due;
-	shunt_lock_take(&engine->group.lock);
+	shunt_lock_take(&group->lock);
 	if (atomic_load(&patience->asked))
 		due = patience->since + SHUNT_PATIENCE_STRANGE -
 		      (patience->spent < SHUNT_PATIENCE_STRANGE ? patience->spent :
 								  SHUNT_PATIENCE_STRANGE);
-	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_leave(&group->lock);
 	return due;
 }
 
 /* The service thread ends a stranger's link long before. */
 uint64_t shunt_patience_until(struct shunt_link *link)
 {
-	struct shunt_engine *engine = link->engine;
-	uint64_t now = shunt_now(engine), spent;
+	struct shunt_group *group = link->device->group;
+	uint64_t now = group->sys->now(), spent;
 
 	if (shunt_patience_strange(link))
 		return now + SHUNT_PATIENCE_STRANGE + OURS;

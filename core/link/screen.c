@@ -8,11 +8,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "core/base/scm_rights.h"
-#include "core/engine.h"
 #include "core/fd/own_fds.h"
+#include "core/link/common.h"
 #include "core/link/trust.h"
+#include "core/loop/loop.h"
 #include "core/loop/porter.h"
-#include "core/peer/links.h"
 
 #define RIGHTS_MOST 16	/* that have a place; the kernel drops others unseen, which asks no file server */
 
@@ -40,64 +40,70 @@ static bool is_bell(const struct shunt_sys *sys, int fd)
 }
 
 /* As /proc names it. How many bytes; negative: /proc does not say. */
-static ssize_t name_of(struct shunt_engine *engine, int fd, char *text, size_t size)
+static ssize_t name_of(const struct shunt_sys *sys, int fd, char *text, size_t size)
 {
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	return engine->sys->readlink(path, text, size);
+	return sys->readlink(path, text, size);
 }
 
 /* By questions that the file's own server does not hear of, as it would of fstat(). */
-static enum kind kind_of(struct shunt_engine *engine, int fd)
+static enum kind kind_of(const struct shunt_sys *sys, int fd)
 {
 	char text[8];
 	ssize_t got;
 
-	if (engine->sys->fcntl(fd, F_GET_SEALS) >= 0 || is_bell(engine->sys, fd))
+	if (sys->fcntl(fd, F_GET_SEALS) >= 0 || is_bell(sys, fd))
 		return WANTED;
-	got = name_of(engine, fd, text, sizeof(text));
+	got = name_of(sys, fd, text, sizeof(text));
 	return begins(text, got, "socket:[") || begins(text, got, "pipe:[") ? BRIEF : UNKNOWN;
+}
+
+static void close_later(struct shunt_loop *loop, int fd)
+{
+	shunt_own_fds_mark(loop->fds, fd);
+	shunt_porter_close_later(loop->porter, fd);
 }
 
 /*
  * The packet holds them, too: the close here is not the last one, so a socket does not linger in it. A file's server
  * hears of each close, so others need places at the porter's, which are few. True: all were wanted.
  */
-static bool fds_let_go(struct shunt_engine *engine, const int *fds, int count)
+static bool fds_let_go(struct shunt_loop *loop, const int *fds, int count)
 {
+	const struct shunt_sys *sys = loop->fds->sys;
 	bool good = true;
 
 	for (int i = 0; i < count; i++) {
-		enum kind kind = kind_of(engine, fds[i]);
+		enum kind kind = kind_of(sys, fds[i]);
 
 		good = good && kind == WANTED;
 		if (kind == UNKNOWN) {
-			shunt_own_fds_mark(&engine->fds, fds[i]);
-			shunt_porter_close_later(&engine->porter, fds[i]);
+			close_later(loop, fds[i]);
 		} else {
-			engine->sys->close(fds[i]);
+			sys->close(fds[i]);
 		}
 	}
 	return good;
 }
 
-void shunt_screen_drop(struct shunt_engine *engine, int fd, bool screened)
+void shunt_screen_drop(struct shunt_loop *loop, int fd, bool screened)
 {
 	const char *const eventfd = "anon_inode:[eventfd]";
+	const struct shunt_sys *sys = loop->fds->sys;
 	char text[32];
-	ssize_t bytes = screened ? 0 : name_of(engine, fd, text, sizeof(text));
+	ssize_t bytes = screened ? 0 : name_of(sys, fd, text, sizeof(text));
 
-	if (screened || engine->sys->fcntl(fd, F_GET_SEALS) >= 0 || begins(text, bytes, eventfd)) {
-		engine->sys->close(fd);
-		return;
-	}
-	shunt_own_fds_mark(&engine->fds, fd);
-	shunt_porter_close_later(&engine->porter, fd);
+	if (screened || sys->fcntl(fd, F_GET_SEALS) >= 0 || begins(text, bytes, eventfd))
+		sys->close(fd);
+	else
+		close_later(loop, fd);
 }
 
-int shunt_screen_packet(struct shunt_engine *engine, int fd, int most, bool named)
+int shunt_screen_packet(struct shunt_loop *loop, int fd, int most, bool named)
 {
+	const struct shunt_sys *sys = loop->fds->sys;
 	char space[CMSG_SPACE(sizeof(struct ucred)) + CMSG_SPACE(2 * sizeof(int))];
 	char byte;
 	struct iovec iov = { &byte, sizeof(byte) };
@@ -106,22 +112,22 @@ int shunt_screen_packet(struct shunt_engine *engine, int fd, int most, bool name
 	ssize_t got;
 
 	_Static_assert(sizeof(space) <= CMSG_SPACE(RIGHTS_MOST * sizeof(int)), "each has a place");
-	result = shunt_scm_rights_look(engine->sys, fd, named);
+	result = shunt_scm_rights_look(sys, fd, named);
 	if (!most || result != -EBADMSG)	/* most packets have none */
 		return result;
-	if (!shunt_porter_has_room(&engine->porter))
+	if (!shunt_porter_has_room(loop->porter))
 		return -EBUSY;
-	got = engine->sys->recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	got = sys->recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	count = shunt_scm_rights_take(engine->sys, &header, fds, RIGHTS_MOST);
-	return fds_let_go(engine, fds, count) && count <= most && !(header.msg_flags & MSG_CTRUNC) ?
+	count = shunt_scm_rights_take(sys, &header, fds, RIGHTS_MOST);
+	return fds_let_go(loop, fds, count) && count <= most && !(header.msg_flags & MSG_CTRUNC) ?
 		       1 :
 		       -EBADMSG;
 }
 
 /* How many descriptors are in the socket's queue, by the kernel's word. False: there is no /proc. */
-static bool count_rights(struct shunt_engine *engine, int fd, uint32_t *count)
+static bool count_rights(const struct shunt_sys *sys, int fd, uint32_t *count)
 {
 	char path[40], text[1024];
 	const char *found;
@@ -131,8 +137,8 @@ static bool count_rights(struct shunt_engine *engine, int fd, uint32_t *count)
 	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
 	info = open(path, O_RDONLY | O_CLOEXEC);
 	if (info >= 0) {
-		got = engine->sys->read(info, text, sizeof(text) - 1);
-		engine->sys->close(info);
+		got = sys->read(info, text, sizeof(text) - 1);
+		sys->close(info);
 	}
 	if (got < 0)
 		return false;
@@ -149,36 +155,36 @@ static bool count_rights(struct shunt_engine *engine, int fd, uint32_t *count)
  * here, in a fork's child or at exec. The peer may hold it, too, and receive from it for ever, so nothing is received from it
  * here to find that out.
  */
-static bool is_closed_fast(struct shunt_engine *engine, int fd)
+static bool is_closed_fast(struct shunt_links *links, int fd)
 {
+	const struct shunt_sys *sys = links->loop->fds->sys;
 	uint32_t count;
 
-	engine->sys->shutdown(fd, SHUT_RD);
-	return count_rights(engine, fd, &count) ?
+	sys->shutdown(fd, SHUT_RD);
+	return count_rights(sys, fd, &count) ?
 		       !count :
-		       engine->link_hooks && engine->link_hooks->sent_nothing(engine, fd);
+		       links->sent_nothing && links->sent_nothing(links, fd);
 }
 
 /* A message of ours there must come to the peer, not to a third process that would take it for ours. */
-static bool is_made_by_peer(struct shunt_engine *engine, int channel, int fd)
+static bool is_made_by_peer(const struct shunt_sys *sys, int channel, int fd)
 {
 	struct ucred peer, maker;
 
-	return shunt_trust_peer(engine, channel, &peer) && shunt_trust_peer(engine, fd, &maker) &&
+	return shunt_trust_peer(sys, channel, &peer) && shunt_trust_peer(sys, fd, &maker) &&
 	       maker.pid == peer.pid;
 }
 
-bool shunt_screen_sockets(struct shunt_engine *engine, int channel, const int *fds, int count)
+bool shunt_screen_sockets(struct shunt_links *links, int channel, const int *fds, int count)
 {
+	const struct shunt_sys *sys = links->loop->fds->sys;
 	bool good = true;
 
 	for (int i = 0; i < count; i++)
-		if (has_option(engine->sys, fds[i], SO_DOMAIN, AF_UNIX))
-			good = good && is_made_by_peer(engine, channel, fds[i]) &&
-			       is_closed_fast(engine, fds[i]);
-	for (int i = 0; i < count && !good; i++) {
-		shunt_own_fds_mark(&engine->fds, fds[i]);
-		shunt_porter_close_later(&engine->porter, fds[i]);
-	}
+		if (has_option(sys, fds[i], SO_DOMAIN, AF_UNIX))
+			good = good && is_made_by_peer(sys, channel, fds[i]) &&
+			       is_closed_fast(links, fds[i]);
+	for (int i = 0; i < count && !good; i++)
+		close_later(links->loop, fds[i]);
 	return good;
 }

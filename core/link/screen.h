@@ -8,7 +8,8 @@
 
 #include <stdbool.h>
 
-struct shunt_engine;
+struct shunt_links;
+struct shunt_loop;
 
 /*
  * The next packet of a Unix socket, which stays there. 1: it has at most `most` descriptors, memory files and sockets of
@@ -16,16 +17,16 @@ struct shunt_engine;
  * at. Another -errno: the peer is gone. `named`: the socket has SO_PASSCRED, and `most` is 0. The service thread,
  * between shunt_own_fds_begin() and its end.
  */
-int shunt_screen_packet(struct shunt_engine *engine, int fd, int most, bool named);
+int shunt_screen_packet(struct shunt_loop *loop, int fd, int most, bool named);
 /*
  * Descriptors that have been received after that. True: each socket is the peer's own (the peer's at the other end of
  * `channel`), and can be closed in no time. False: they are closed elsewhere.
  */
-bool shunt_screen_sockets(struct shunt_engine *engine, int channel, const int *fds, int count);
+bool shunt_screen_sockets(struct shunt_links *links, int channel, const int *fds, int count);
 /*
  * A descriptor goes that has come with a message. One that has not been screened is closed here if it is a memory file or
  * an eventfd, as believed peers send them. Others may take long: they are for the porter.
  */
-void shunt_screen_drop(struct shunt_engine *engine, int fd, bool screened);
+void shunt_screen_drop(struct shunt_loop *loop, int fd, bool screened);
 
 #endif

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/link/share.h"
 #include <malloc.h>
+#include "core/base/config.h"
 #include "core/base/guard.h"
+#include "core/base/log.h"
 #include "core/base/space.h"
-#include "core/engine.h"
 #include "core/fd/own_fds.h"
+#include "core/link/common.h"
+#include "core/link/link.h"
+#include "core/loop/loop.h"
 #include "core/poll/cancel.h"
+#include "core/poll/group.h"
 
 #define M (1ull << 20)
 #define GUARDS 2	/* mappings that have pages around them: our segment, and the peer's */
@@ -17,63 +22,61 @@ static uint64_t mib(uint64_t bytes)
 
 /* --- the service thread --- */
 
-bool shunt_share_thread(struct shunt_engine *engine)
+bool shunt_share_thread(struct shunt_links *links, bool told)
 {
 	struct shunt_space space;
 	uint64_t spare;
 	int state;
 
-	engine->space_thread = 0;
-	if (!shunt_engine_is_confined())
+	links->space_thread = 0;
+	if (!shunt_space_is_limited())
 		return true;
 	state = shunt_cancel_off();
-	shunt_own_fds_begin(&engine->fds);
+	shunt_own_fds_begin(links->loop->fds);
 	space = shunt_space_read();
-	shunt_own_fds_end(&engine->fds);
+	shunt_own_fds_end(links->loop->fds);
 	shunt_cancel_restore(state);
 	spare = shunt_space_spare(&space, 0);
 	if (spare == SHUNT_SPACE_UNLIMITED)	/* lifted just now */
 		return true;
-	engine->space_thread = shunt_space_thread(spare);
-	if (!engine->space_thread && engine->no_service != SHUNT_REASON_CONFINED)
+	links->space_thread = shunt_space_thread(spare);
+	if (!links->space_thread && !told)
 		shunt_log(SHUNT_LOG_INFO, "RLIMIT_AS leaves %llu MiB of address space: the first link needs %llu MiB to be left",
 			  (unsigned long long)mib(spare * SHUNT_SPACE_PART),
 			  (unsigned long long)mib((SHUNT_SPACE_THREAD + SHUNT_SPACE_LINK) * SHUNT_SPACE_PART));
-	return engine->space_thread != 0;
+	return links->space_thread != 0;
 }
 
 /* A thread allocates from a heap that it has, so those of a program that has several already stay. */
-void shunt_share_spare_heap(const struct shunt_engine *engine)
+void shunt_share_spare_heap(const struct shunt_links *links)
 {
-	if (engine->space_thread == SHUNT_SPACE_THREAD)
+	if (links->space_thread == SHUNT_SPACE_THREAD)
 		mallopt(M_ARENA_MAX, 1);
 }
 
 /* --- links --- */
 
-static uint64_t spare_of(const struct shunt_engine *engine)
+static uint64_t spare_of(const struct shunt_links *links)
 {
 	struct shunt_space space = shunt_space_read();
 
-	return shunt_space_spare(&space, engine->space_thread + engine->space_links);
+	return shunt_space_spare(&space, links->space_thread + links->space_links);
 }
 
 static void mapped_count(struct shunt_link *link, uint64_t bytes)
 {
-	link->engine->space_links += bytes - link->space;
+	link->channel.links->space_links += bytes - link->space;
 	link->space = bytes;
 }
 
 uint64_t shunt_share_plan(struct shunt_link *link)
 {
 	const struct shunt_device_kind *kind = link->device->kind;
-	struct shunt_engine *engine = link->engine;
-	uint64_t spare = spare_of(engine);
+	uint64_t spare = spare_of(link->channel.links);
 	struct shunt_space_share share;
 
-	engine->short_of_space = !shunt_space_link(spare, engine->config.arena_bytes, &share) ||
-				 (share.maps && !kind->size_arena);
-	if (engine->short_of_space)
+	if (!shunt_space_link(spare, link->device->group->config->arena_bytes, &share) ||
+	    (share.maps && !kind->size_arena))
 		return 0;
 	link->maps = share.maps;
 	if (kind->size_arena)

@@ -19,17 +19,20 @@
 #include <stdint.h>
 #include "shunt/wire.h"
 
-struct shunt_engine;
+struct shunt_links;
 struct shunt_link;
 
-/* There is address space for a service thread and a link. False: it is said how much is missing. service_lock held. */
-bool shunt_share_thread(struct shunt_engine *engine);
+/*
+ * There is address space for a service thread and a link. False: it is said how much is missing, unless it has been
+ * told before. service_lock held.
+ */
+bool shunt_share_thread(struct shunt_links *links, bool told);
 /* The service thread must not have a heap of its own: the next thread is it. service_lock held. */
-void shunt_share_spare_heap(const struct shunt_engine *engine);
+void shunt_share_spare_heap(const struct shunt_links *links);
 
 /*
  * Decides what a link that is being made may map. Returns the size of its arena; 0: there is too little address space,
- * or the device has no way to do with less (engine->short_of_space). Inside shunt_own_fds_begin().
+ * or the device has no way to do with less. Inside shunt_own_fds_begin().
  */
 uint64_t shunt_share_plan(struct shunt_link *link);
 /* Bytes of the peer's segment that the link maps at most. 0: its device maps nothing. Its domain is there. */

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-#include "core/engine.h"
 #include "core/fd/own_fds.h"
 
 #define DUMPABLE 1	/* PR_GET_DUMPABLE: by its user; 2 is by root only */
@@ -35,9 +34,8 @@ enum shunt_reason shunt_trust_reason(int error)
 
 /* --- what the peer could do --- */
 
-int shunt_trust_self(struct shunt_engine *engine, struct ucred *self)
+int shunt_trust_self(const struct shunt_sys *sys, struct ucred *self)
 {
-	const struct shunt_sys *sys = engine->sys;
 	uid_t user[3];
 	gid_t group[3];
 
@@ -79,13 +77,13 @@ static bool has_ours(const struct shunt_sys *sys, pid_t pid, struct capabilities
 }
 
 /* Yama lets the peer do all that it lets us do. */
-static bool yama_is_even(struct shunt_engine *engine, const struct capabilities *ours)
+static bool yama_is_even(struct shunt_fds *fds, const struct capabilities *ours)
 {
 	enum shunt_yama yama;
 
-	shunt_own_fds_begin(&engine->fds);
-	yama = engine->sys->yama();
-	shunt_own_fds_end(&engine->fds);
+	shunt_own_fds_begin(fds);
+	yama = fds->sys->yama();
+	shunt_own_fds_end(fds);
 	return yama == SHUNT_YAMA_NONE ||
 	       (yama != SHUNT_YAMA_NOBODY && ours->permitted >> CAP_SYS_PTRACE & 1);
 }
@@ -113,77 +111,77 @@ static bool proc_is_ours(const struct shunt_sys *sys)
 	return !read_link(sys, "/proc/self", text) && atoi(text) == getpid();
 }
 
-static int shares_namespace(struct shunt_engine *engine, pid_t pid, const char *kind)
+static int shares_namespace(struct shunt_fds *fds, pid_t pid, const char *kind)
 {
 	char path[LINK_BYTES], ours[LINK_BYTES], theirs[LINK_BYTES];
 
 	snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
-	if (read_link(engine->sys, path, ours))
+	if (read_link(fds->sys, path, ours))
 		return -ENOTDIR;
 	snprintf(path, sizeof(path), "/proc/%d/ns/%s", (int)pid, kind);
-	if (read_link(engine->sys, path, theirs))
+	if (read_link(fds->sys, path, theirs))
 		return -EACCES;
 	return strcmp(ours, theirs) ? -EXDEV : 0;
 }
 
-static int may_read(struct shunt_engine *engine, pid_t pid)
+static int may_read(struct shunt_fds *fds, pid_t pid)
 {
 	int result;
 
-	if (!proc_is_ours(engine->sys))
+	if (!proc_is_ours(fds->sys))
 		return -ENOTDIR;
-	result = shares_namespace(engine, pid, "user");
-	return result ? result : shares_namespace(engine, pid, "pid");
+	result = shares_namespace(fds, pid, "user");
+	return result ? result : shares_namespace(fds, pid, "pid");
 }
 
 /* --- the question --- */
 
-bool shunt_trust_peer(struct shunt_engine *engine, int fd, struct ucred *peer)
+bool shunt_trust_peer(const struct shunt_sys *sys, int fd, struct ucred *peer)
 {
 	socklen_t length = sizeof(*peer);
 
 	memset(peer, 0, sizeof(*peer));
-	return !engine->sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length);
+	return !sys->getsockopt(fd, SOL_SOCKET, SO_PEERCRED, peer, &length);
 }
 
 /* `attach`: each could also attach to the other. */
-static int peer_ask(struct shunt_engine *engine, int fd, bool attach)
+static int peer_ask(struct shunt_fds *fds, int fd, bool attach)
 {
 	struct capabilities ours;
 	struct ucred peer, self;
-	int result = shunt_trust_self(engine, &self);
+	int result = shunt_trust_self(fds->sys, &self);
 
 	if (result)
 		return result;
-	if (!shunt_trust_peer(engine, fd, &peer) || peer.uid != self.uid || peer.gid != self.gid)
+	if (!shunt_trust_peer(fds->sys, fd, &peer) || peer.uid != self.uid || peer.gid != self.gid)
 		return -EPERM;
 	if (peer.pid <= 0)	/* it has no number here */
 		return -EXDEV;
-	if (!has_ours(engine->sys, peer.pid, &ours))
+	if (!has_ours(fds->sys, peer.pid, &ours))
 		return -EACCES;
-	result = may_read(engine, peer.pid);
+	result = may_read(fds, peer.pid);
 	if (result || !attach)
 		return result;
-	return engine->sys->attach(peer.pid) || !yama_is_even(engine, &ours) ? -EACCES : 0;
+	return fds->sys->attach(peer.pid) || !yama_is_even(fds, &ours) ? -EACCES : 0;
 }
 
-static int ask(struct shunt_engine *engine, int fd, bool attach)
+static int ask(struct shunt_fds *fds, int fd, bool attach)
 {
-	int saved = errno, result = peer_ask(engine, fd, attach);
+	int saved = errno, result = peer_ask(fds, fd, attach);
 
 	errno = saved;
 	return result;
 }
 
-int shunt_trust_ask(struct shunt_engine *engine, int fd)
+int shunt_trust_ask(struct shunt_fds *fds, int fd)
 {
-	return ask(engine, fd, true);
+	return ask(fds, fd, true);
 }
 
-bool shunt_trust_commands(struct shunt_engine *engine, int fd)
+bool shunt_trust_commands(struct shunt_fds *fds, int fd)
 {
 	struct ucred peer;
 
-	return (shunt_trust_peer(engine, fd, &peer) && peer.uid == 0) ||
-	       !ask(engine, fd, false);
+	return (shunt_trust_peer(fds->sys, fd, &peer) && peer.uid == 0) ||
+	       !ask(fds, fd, false);
 }

@@ -20,26 +20,27 @@
 #include <sys/socket.h>
 #include "core/base/reason.h"
 
-struct shunt_engine;
+struct shunt_fds;
+struct shunt_sys;
 
 /*
  * 0 if our own user could trace us: the process is dumpable, and its real, effective and saved ids
  * are equal. Otherwise -ENOKEY: it gets no links. `self` is ours to tell a peer.
  */
-int shunt_trust_self(struct shunt_engine *engine, struct ucred *self);
+int shunt_trust_self(const struct shunt_sys *sys, struct ucred *self);
 
 /* The peer as of connect() or listen(), from the kernel. False: none. */
-bool shunt_trust_peer(struct shunt_engine *engine, int fd, struct ucred *peer);
+bool shunt_trust_peer(const struct shunt_sys *sys, int fd, struct ucred *peer);
 /*
  * 0: the process at the other end of the socket may be linked. Otherwise -errno, see
  * shunt_trust_reason().
  */
-int shunt_trust_ask(struct shunt_engine *engine, int fd);
+int shunt_trust_ask(struct shunt_fds *fds, int fd);
 /*
  * May it read statistics and give commands? Root may, and a process that could read /proc/PID of ours (PTRACE_MODE_READ).
  * Yama has no say in that: its processes could also kill us.
  */
-bool shunt_trust_commands(struct shunt_engine *engine, int fd);
+bool shunt_trust_commands(struct shunt_fds *fds, int fd);
 /* Why it may not, of those errors; none: it is another error. */
 enum shunt_reason shunt_trust_reason(int error);
 

@@ -77,7 +77,7 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, b
 		*reason = SHUNT_REASON_NO_MEMORY;
 	if (fd < 0)
 		return NULL;
-	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_UNIX, fd);
+	shunt_channel_init(&channel, &service->engine->links, SHUNT_CHANNEL_UNIX, fd);
 	if (shunt_rendezvous_is_meeting(name))
 		shunt_channel_other_netns(&channel);
 	else if (strange)
@@ -87,9 +87,8 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, b
 		shunt_channel_close(&channel);
 		return NULL;
 	}
-	link = shunt_link_create(service->engine, &channel, true);
-	*reason = service->engine->short_of_space ? SHUNT_REASON_CONFINED :
-		  service->engine->group.open ? SHUNT_REASON_NO_MEMORY : SHUNT_REASON_NO_DEVICE;
+	*reason = SHUNT_REASON_NO_MEMORY;
+	link = shunt_link_create(service->engine, &channel, true, reason);
 	if (!link)
 		return NULL;
 	link->line.name = *name;

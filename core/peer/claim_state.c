@@ -146,5 +146,5 @@ bool shunt_claim_is_trusted(struct shunt_link *link)
 	struct ucred self;
 
 	return link->channel.kind != SHUNT_CHANNEL_UNIX || link->channel.proves ||
-	       !shunt_trust_self(link->engine, &self);
+	       !shunt_trust_self(link->engine->sys, &self);
 }

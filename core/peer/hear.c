@@ -195,7 +195,7 @@ static bool message_hear(struct shunt_link *link)
 	else
 		shunt_hear_message(link, &message, fds, count);
 	while (count--)
-		shunt_screen_drop(link->engine, fds[count], link->channel.proves);
+		shunt_screen_drop(&link->engine->loop, fds[count], link->channel.proves);
 	/* Messages behind the end of a failover are not for this link any more. */
 	return atomic_load(&link->state) != SHUNT_LINK_DEAD && !link->joining &&
 	       !shunt_failover_over(link);
@@ -239,13 +239,6 @@ static void unproven(struct shunt_link *link, struct shunt_stream *stream, enum 
 			  shunt_claim_reason(link->engine->service, stream, reason));
 }
 
-static bool sent_nothing(struct shunt_engine *engine, int fd)
-{
-	uint32_t bytes;
-
-	return !shunt_witness_sent(engine->service, fd, &bytes) && !bytes;
-}
-
 const struct shunt_link_hooks shunt_hear_hooks = {
 	.failed = shunt_link_fail,
 	.ready = channel_ready,
@@ -262,5 +255,4 @@ const struct shunt_link_hooks shunt_hear_hooks = {
 	.gate = shunt_remote_gate,
 	.invited = shunt_remote_invited,
 	.asked = shunt_remote_reply_words,
-	.sent_nothing = sent_nothing,
 };

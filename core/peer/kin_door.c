@@ -59,7 +59,7 @@ static bool is_clean(struct shunt_service *service)
 
 	if (!atomic_load(&engine->porter.unguarded))
 		return true;
-	result = shunt_screen_packet(engine, service->kin_fd, 0, true);
+	result = shunt_screen_packet(&engine->loop, service->kin_fd, 0, true);
 	if (result < 0) {
 		shunt_loop_remove(&engine->loop, service->kin_fd);
 		shunt_porter_let_go(&engine->porter, service->kin_fd);

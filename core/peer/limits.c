@@ -117,7 +117,7 @@ bool shunt_limits_link(struct shunt_service *service, int fd, bool strange)
 	struct count count;
 	struct ucred peer;
 
-	if (!shunt_trust_peer(service->engine, fd, &peer))
+	if (!shunt_trust_peer(service->engine->sys, fd, &peer))
 		return false;
 	count = count_links(service, &peer);
 	return (!strange || allows_stranger(service, &peer, &count)) &&
@@ -209,7 +209,7 @@ bool shunt_limits_hears(const struct shunt_service *service, int fd)
 {
 	struct ucred peer;
 
-	return shunt_trust_peer(service->engine, fd, &peer) && !is_barred(service, peer.uid);
+	return shunt_trust_peer(service->engine->sys, fd, &peer) && !is_barred(service, peer.uid);
 }
 
 /* --- answers that may be wrong --- */

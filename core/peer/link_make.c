@@ -63,15 +63,18 @@ static bool lacks_memory(const struct shunt_link *link)
 	return link->arena_base && !link->arena.lines;
 }
 
-static void link_say_why(const struct shunt_link *link)
+/* `result`: of equip(). */
+static enum shunt_reason link_say_why(const struct shunt_link *link, int result)
 {
-	if (link->engine->short_of_space)
+	if (result == -ENOSPC) {
 		shunt_log(SHUNT_LOG_INFO, "no link could be made: %s",
 			  shunt_reason_text(SHUNT_REASON_CONFINED));
-	else
-		shunt_log(SHUNT_LOG_WARN, "no link could be made: %s",
-			  lacks_memory(link) ? shunt_reason_text(link->device->kind->shortage()) :
-			  "out of memory, descriptors or queues");
+		return SHUNT_REASON_CONFINED;
+	}
+	shunt_log(SHUNT_LOG_WARN, "no link could be made: %s",
+		  lacks_memory(link) ? shunt_reason_text(link->device->kind->shortage()) :
+				       "out of memory, descriptors or queues");
+	return SHUNT_REASON_NO_MEMORY;
 }
 
 static int say_hello(struct shunt_link *link)
@@ -106,7 +109,7 @@ static bool is_said(int result)
 	return !result || result == -EPIPE || result == -ECONNRESET;
 }
 
-/* Memory and, at the connecting end, lanes: nothing that a stranger gets. */
+/* Memory and, at the connecting end, lanes: nothing that a stranger gets. -ENOSPC: there is too little address space. */
 static int equip(struct shunt_link *link)
 {
 	int result = make_memory(link);
@@ -121,7 +124,7 @@ static int equip(struct shunt_link *link)
 static int introduce(struct shunt_link *link)
 {
 	if (!link->met)
-		return shunt_channel_knock(&link->channel);
+		return shunt_channel_knock(&link->channel, &link->engine->identity);
 	return link->initiator ? say_hello(link) : 0;
 }
 
@@ -133,10 +136,12 @@ static bool is_equipped(const struct shunt_link *link)
 /* It has not been told of memory, and is to be. */
 static void hello_to(struct shunt_link *link)
 {
+	int result;
+
 	shunt_own_fds_begin(&link->engine->fds);
-	link->engine->short_of_space = false;
-	if (!is_equipped(link) && equip(link)) {
-		link_say_why(link);
+	result = is_equipped(link) ? 0 : equip(link);
+	if (result) {
+		link_say_why(link, result);
 		shunt_link_fail(link, "there is no memory for it, or no queues");
 	} else if (!is_said(say_hello(link))) {
 		shunt_link_fail(link, "its channel does not take a HELLO");
@@ -164,14 +169,16 @@ static struct shunt_link *allocate(struct shunt_engine *engine, const struct shu
 	return link;
 }
 
-struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator)
+struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel,
+				     bool initiator, enum shunt_reason *reason)
 {
+	enum shunt_reason why;
 	struct shunt_link *link = NULL;
 	struct shunt_device *device;
 	struct ucred peer;
+	int result = 0;
 
 	shunt_own_fds_begin(&engine->fds);
-	engine->short_of_space = false;
 	device = channel->course.device ?
 			 channel->course.device :
 			 shunt_devices_open(&engine->group, device_for(engine, channel));
@@ -183,7 +190,8 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	link->engine = engine;
 	link->device = device;
 	link->channel = *channel;
-	if (channel->kind == SHUNT_CHANNEL_UNIX && shunt_trust_peer(engine, channel->fd, &peer)) {
+	if (channel->kind == SHUNT_CHANNEL_UNIX &&
+	    shunt_trust_peer(engine->sys, channel->fd, &peer)) {
 		link->peer_pid = (uint32_t)peer.pid;
 		link->peer_user = peer.uid;
 	}
@@ -192,22 +200,24 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	link->initiator = initiator;
 	link->met = channel->kind == SHUNT_CHANNEL_TCP || channel->known;
 	link->hello_by = shunt_now(engine) + SHUNT_HELLO_NS;
-	if (!link->channel.other_netns && (!link->channel.proves || link->channel.proven) &&
-	    equip(link))
-		goto destroy;
-	if (!is_said(introduce(link)))
+	if (!link->channel.other_netns && (!link->channel.proves || link->channel.proven))
+		result = equip(link);
+	if (result || !is_said(introduce(link)))
 		goto destroy;
 	shunt_own_fds_end(&engine->fds);
 	return link;
 
 destroy:
-	link_say_why(link);
+	why = link_say_why(link, result);
 	shunt_link_destroy(link);
-	shunt_own_fds_end(&engine->fds);
-	return NULL;
+	goto none;
 close_channel:
+	why = engine->group.open ? SHUNT_REASON_NO_MEMORY : SHUNT_REASON_NO_DEVICE;
 	shunt_channel_close(channel);
+none:
 	shunt_own_fds_end(&engine->fds);
+	if (reason)
+		*reason = why;
 	return NULL;
 }
 
@@ -278,9 +288,10 @@ static int agree(struct shunt_link *link, uint32_t lanes)
 /* NULL; or why there can be no link. */
 static const char *lacks(struct shunt_link *link, const struct shunt_hello *hello)
 {
-	link->engine->short_of_space = false;
-	if (!is_equipped(link) && equip(link)) {
-		link_say_why(link);
+	int result = is_equipped(link) ? 0 : equip(link);
+
+	if (result) {
+		link_say_why(link, result);
 		return "there is no memory for it, or no queues";
 	}
 	return shunt_share_heed(link, hello);

@@ -6,13 +6,15 @@
 #ifndef SHUNT_CORE_PEER_LINK_MAKE_H
 #define SHUNT_CORE_PEER_LINK_MAKE_H
 
+#include "core/base/reason.h"
 #include "core/link/link.h"
 
 /*
  * Builds the local half around a connected channel, which it takes; the first message is sent.
- * NULL: none, and the channel is closed.
+ * NULL: none, and the channel is closed; `reason` says why, unless it is NULL.
  */
-struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
+struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel,
+				     bool initiator, enum shunt_reason *reason);
 /* The peer has knocked. */
 void shunt_link_meet(struct shunt_link *link);
 /* A connection has been proven on the link's channel, the first one: what strangers do not get may follow. */

@@ -34,14 +34,14 @@ static void let_in(struct shunt_service *service, const struct shunt_rendezvous 
 	struct shunt_channel channel;
 	struct shunt_link *link;
 
-	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, fd);
+	shunt_channel_init(&channel, &engine->links, SHUNT_CHANNEL_UNIX, fd);
 	if (shunt_rendezvous_is_meeting(&rendezvous->name))
 		shunt_channel_other_netns(&channel);
 	else if (strange)
 		shunt_channel_strange(&channel);
 	else
 		shunt_porter_trust(&engine->porter, fd);
-	link = shunt_link_create(engine, &channel, false);
+	link = shunt_link_create(engine, &channel, false, NULL);
 	if (link)
 		shunt_links_add(service, link);
 }

@@ -62,8 +62,6 @@ struct shunt_link_hooks {
 	/* Another host asks at the directory of another process: see directory.h, `answer`. */
 	int (*asked)(struct shunt_rendezvous *rendezvous, const struct shunt_tuple *asked,
 		     const struct shunt_have_words *said, struct remote_answer *answer);
-	/* The other end of this Unix socket has no packet in a queue, by the kernel's word (screen.h). */
-	bool (*sent_nothing)(struct shunt_engine *engine, int fd);
 };
 
 /* A peer's process has come to a rendezvous, whose `source` this is: see loop.h. */

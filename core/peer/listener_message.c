@@ -24,7 +24,7 @@ int shunt_listener_message_receive(struct shunt_engine *engine, int from, struct
 	/* No room for descriptors: the kernel drops them. */
 	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1, .msg_control = &none };
 	ssize_t got = atomic_load(&engine->porter.unguarded) ?
-			      shunt_screen_packet(engine, from, 0, false) :
+			      shunt_screen_packet(&engine->loop, from, 0, false) :
 			      1;
 
 	if (got < 1)

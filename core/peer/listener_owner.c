@@ -269,7 +269,7 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 	struct shunt_co_listener *co_listener = NULL;
 	struct ucred peer;
 
-	if (shunt_trust_peer(service->engine, fd, &peer) && allows(service, &peer, strange))
+	if (shunt_trust_peer(service->engine->sys, fd, &peer) && allows(service, &peer, strange))
 		co_listener = calloc(1, sizeof(*co_listener));
 	if (!co_listener) {
 		shunt_porter_dismiss(&service->engine->porter, fd);

@@ -171,7 +171,7 @@ void shunt_reconnect_forget(struct shunt_service *service)
 static struct shunt_link *make_link(struct shunt_service *service, struct shunt_reconnect *again)
 {
 	struct shunt_link *link = shunt_link_create(service->engine, &again->channel,
-						    again->initiator);
+						    again->initiator, NULL);
 
 	unlist(service, again);
 	if (link) {
@@ -188,7 +188,7 @@ static struct shunt_link *make_link(struct shunt_service *service, struct shunt_
 static void reconnect_hear(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_reconnect *again = shunt_loop_owner(source, struct shunt_reconnect, source);
-	struct shunt_engine *engine = again->channel.engine;
+	struct shunt_engine *engine = shunt_engine_of(again->channel.links, links);
 	struct shunt_service *service = engine->service;
 	struct shunt_message message;
 	struct shunt_link *link;
@@ -207,7 +207,7 @@ static void reconnect_hear(struct shunt_source *source, uint32_t events)
 		reconnect_give_up(service, again);
 	}	/* else it was said to the link that is gone, before the peer knew */
 	while (count--)
-		shunt_screen_drop(engine, fds[count], screened);
+		shunt_screen_drop(&engine->loop, fds[count], screened);
 	shunt_own_fds_end(&engine->fds);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/remote.h"
+#include "core/base/space.h"
 #include "core/engine.h"
 #include "core/device/device_verbs.h"
 #include "core/device/iwarp.h"
@@ -135,7 +136,7 @@ static struct shunt_remote *get(struct shunt_service *service)
 
 	if (!remote) {
 		/* How much address space libraries and queues of RDMA take is not known. */
-		if (shunt_engine_is_confined() || !is_wanted(engine) || engine->lacks_key)
+		if (shunt_space_is_limited() || !is_wanted(engine) || engine->lacks_key)
 			return NULL;
 		remote = calloc(1, sizeof(*remote));
 		if (!remote)
@@ -273,7 +274,7 @@ static enum shunt_reason why_not(struct shunt_service *service)
 		return SHUNT_REASON_OTHER_HOST;
 	if (service->engine->lacks_key)
 		return SHUNT_REASON_NO_KEY;
-	return shunt_engine_is_confined() ? SHUNT_REASON_CONFINED : SHUNT_REASON_OTHER_HOST;
+	return shunt_space_is_limited() ? SHUNT_REASON_CONFINED : SHUNT_REASON_OTHER_HOST;
 }
 
 void shunt_remote_claim(struct shunt_service *service, struct shunt_stream *stream)

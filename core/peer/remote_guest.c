@@ -77,7 +77,7 @@ int shunt_remote_guest_invited(struct shunt_remote_listener *gate,
 }
 
 /* A process of this host could only come for connections that are not between hosts. */
-static bool is_outside(struct shunt_channel *channel)
+static bool is_outside(struct shunt_engine *engine, struct shunt_channel *channel)
 {
 	struct shunt_tuple ends = { 0 };
 
@@ -85,7 +85,7 @@ static bool is_outside(struct shunt_channel *channel)
 		return false;
 	memcpy(ends.local, channel->here, sizeof(ends.local));
 	memcpy(ends.peer, channel->there, sizeof(ends.peer));
-	return !shunt_tuple_is_local(channel->engine, &ends);
+	return !shunt_tuple_is_local(engine, &ends);
 }
 
 void shunt_remote_guest_come(void *gate_arg, void *ticket_arg, int fd)
@@ -96,15 +96,15 @@ void shunt_remote_guest_come(void *gate_arg, void *ticket_arg, int fd)
 	struct shunt_link *link;
 
 	shunt_remote_guest_over(gate_arg, ticket_arg);
-	shunt_channel_init(&channel, service->engine, SHUNT_CHANNEL_TCP, fd);
+	shunt_channel_init(&channel, &service->engine->links, SHUNT_CHANNEL_TCP, fd);
 	channel.course = guest.course;
 	channel.seal = guest.seal;
-	if (!is_outside(&channel)) {
+	if (!is_outside(service->engine, &channel)) {
 		atomic_fetch_add(&service->engine->turned_away, 1);
 		shunt_channel_close(&channel);
 		return;
 	}
-	link = shunt_link_create(service->engine, &channel, false);
+	link = shunt_link_create(service->engine, &channel, false, NULL);
 	if (link)
 		shunt_links_add(service, link);
 }

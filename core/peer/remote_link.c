@@ -33,14 +33,14 @@ struct shunt_link *shunt_remote_link(struct shunt_service *service,
 
 	shunt_remote_address(gate->tuple->local, 0, &local);
 	shunt_remote_address(gate->tuple->peer, gate->port, &peer);
-	if (shunt_channel_connect(&channel, engine, &local.any, &peer.any, gate->shown,
+	if (shunt_channel_connect(&channel, &engine->links, &local.any, &peer.any, gate->shown,
 				  shunt_narrow_u32(engine->config.silence_s * 1000)))
 		return NULL;
 	channel.course = gate->course;
 	channel.seal = gate->seal;
 	if (process)
 		channel.peer = *process;
-	link = shunt_link_create(engine, &channel, true);
+	link = shunt_link_create(engine, &channel, true, NULL);
 	if (!link)
 		return NULL;
 	link->line.name = *name;

@@ -102,7 +102,7 @@ static void guest_welcome(struct shunt_remote_listener *gate, struct shunt_guest
 		gate->unknown(gate->arg);
 		ticket = ticket_find(gate, guest->cookie);
 	}
-	if (!ticket || shunt_channel_options(engine, fd, gate->silence_ms)) {
+	if (!ticket || shunt_channel_options(engine->sys, fd, gate->silence_ms)) {
 		guest_turn_away(gate, guest);
 		return;
 	}

@@ -102,7 +102,7 @@ bool shunt_rendezvous_covers(const struct shunt_name *name, const uint8_t addres
 /* A name's owner may be any process, and so may a caller at ours. 0, or -errno: it gets nothing. */
 static int peer_judge(struct shunt_engine *engine, int fd, bool *strange)
 {
-	int result = shunt_trust_ask(engine, fd);
+	int result = shunt_trust_ask(&engine->fds, fd);
 
 	*strange = result != 0;
 	return engine->config.trust == SHUNT_TRUST_USER ? result : 0;

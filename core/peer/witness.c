@@ -312,14 +312,15 @@ static int other_end(struct shunt_service *service, uint32_t inode, uint32_t *pe
 	return result ? result : *peer ? 0 : -ENOENT;
 }
 
-int shunt_witness_sent(struct shunt_service *service, int fd, uint32_t *bytes)
+bool shunt_witness_sent_nothing(struct shunt_links *links, int fd)
 {
-	uint32_t ends[2];
-	int result = shunt_witness_channel(service, fd, ends);
+	struct shunt_service *service = shunt_engine_of(links, links)->service;
+	uint32_t ends[2], bytes;
 
-	return result ? result :
-			ask_unix(service, ends[1], UDIAG_SHOW_MEMINFO, UNIX_DIAG_MEMINFO,
-				 SK_MEMINFO_WMEM_ALLOC * sizeof(*bytes), bytes);
+	return !shunt_witness_channel(service, fd, ends) &&
+	       !ask_unix(service, ends[1], UDIAG_SHOW_MEMINFO, UNIX_DIAG_MEMINFO,
+			 SK_MEMINFO_WMEM_ALLOC * sizeof(bytes), &bytes) &&
+	       !bytes;
 }
 
 /* The inode of the process at the far end. Inside shunt_own_fds_begin(). */

@@ -17,6 +17,7 @@
 #include <sys/types.h>
 #include "shunt/wire.h"
 
+struct shunt_links;
 struct shunt_service;
 
 /* Options of a socket that mean nothing to a connected TCP socket, and that the kernel shows. */
@@ -65,8 +66,8 @@ int shunt_witness_channel(struct shunt_service *service, int fd, uint32_t ends[2
  * ever has the same (pidfs). Before that all have one, and before 6.5 it is 0.
  */
 int shunt_witness_processes(struct shunt_service *service, int fd, uint64_t processes[2]);
-/* Bytes of memory of what the peer of a connected Unix socket has sent and nobody has received. */
-int shunt_witness_sent(struct shunt_service *service, int fd, uint32_t *bytes);
+/* See `sent_nothing` of struct shunt_links. */
+bool shunt_witness_sent_nothing(struct shunt_links *links, int fd);
 /* Also in a fork's child. */
 void shunt_witness_dismiss(struct shunt_service *service);
 

@@ -44,7 +44,9 @@ static int knock_at(struct shunt_engine *engine, pid_t owner, uint32_t number, i
 	 * In another PID namespace it has no number. Any process may take the name of one that has
 	 * ended.
 	 */
-	return shunt_trust_peer(engine, to, &peer) && (peer.pid == owner || !peer.pid) ? 0 : -EPERM;
+	return shunt_trust_peer(engine->sys, to, &peer) && (peer.pid == owner || !peer.pid) ?
+		       0 :
+		       -EPERM;
 }
 
 /* Until it hangs up, or (none) a while. True: it has. */

@@ -57,7 +57,7 @@ static uint64_t sent(void)
 
 static uint64_t distrusted(void)
 {
-	return atomic_load(&engines[1]->distrusted);
+	return atomic_load(&engines[1]->links.distrusted);
 }
 
 /* The peer's reader says that it stands at `offset`. */

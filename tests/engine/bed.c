@@ -90,7 +90,9 @@ void all_arrived(void)
 	for (int i = 0; i < bed.pairs; i++)
 		for (int side = 0; side < 2; side++)
 			assert_int_equal(bed.received[i][side], bed.sent[i][side]);
-	assert_int_equal(atomic_load(&engines[0]->distrusted) + atomic_load(&engines[1]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[0]->links.distrusted) +
+				 atomic_load(&engines[1]->links.distrusted),
+			 0);
 }
 
 struct shunt_config small_config(enum batch batch)

@@ -426,14 +426,14 @@ static void without_credit_it_is_distrusted(void **state)
 	make(1);
 	hold();
 	stream = stream_of(&bed.pair[0].side[0]);
-	for (int i = 0; i < 1000 && !atomic_load(&engines[1]->distrusted); i++) {
+	for (int i = 0; i < 1000 && !atomic_load(&engines[1]->links.distrusted); i++) {
 		stream_peer_has_read(stream, stream_offset(stream, STREAM_POSTED));
 		put(0, 0, 32768, 0);
 		step();
-		if (!atomic_load(&engines[1]->distrusted))
+		if (!atomic_load(&engines[1]->links.distrusted))
 			get(0, 0, BUFFER);
 	}
-	assert_int_equal(atomic_load(&engines[1]->distrusted), 1);
+	assert_int_equal(atomic_load(&engines[1]->links.distrusted), 1);
 	close_side(&bed.pair[0].side[0]);
 	close_side(&bed.pair[0].side[1]);
 	leave_closed_bed();

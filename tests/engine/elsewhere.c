@@ -144,7 +144,7 @@ void sent_on_without_a_gate(void **state)
 	shunt_link_send(bed.lane[1]->link, &message, NULL, 0);
 	for (int i = 0; i < 20; i++)
 		turn();
-	assert_int_equal(atomic_load(&engines[0]->distrusted), 1);
+	assert_int_equal(atomic_load(&engines[0]->links.distrusted), 1);
 	for (int side = 0; side < 2; side++) {
 		close_side(&pair.side[side]);
 		close_side(&bed.pair[0].side[side]);

@@ -77,7 +77,7 @@ void a_claim_without_a_proof_is_refused(void **state)
 	settle();
 	assert_int_equal(refused_for[1], SHUNT_REFUSED_DISPROVEN + 1);
 	assert_int_equal(stream_state(stream_of(&pair.side[1])), SHUNT_CANDIDATE);
-	assert_int_equal(atomic_load(&engines[1]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[1]->links.distrusted), 0);
 	assert_int_equal(links_of(1), 1);
 	assert_true(is_linked(&linked));
 	assert_is_taken(&pair);
@@ -140,7 +140,7 @@ static bool interrupt_after(enum interruption what, int side, int steps)
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(options_of(pair.side[i].fd), AS_MADE);
 		assert_clean(i);
-		assert_int_equal(atomic_load(&engines[i]->distrusted), 0);
+		assert_int_equal(atomic_load(&engines[i]->links.distrusted), 0);
 	}
 	if (what != PROGRAM_CLOSES)
 		close_pair(&pair);

@@ -228,9 +228,9 @@ static struct shunt_link *hear_of(bool initiator, uint32_t lanes, uint32_t maps,
 	int pair[2], fds[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0, pair), 0);
-	shunt_channel_init(&channel, engines[0], SHUNT_CHANNEL_UNIX,
+	shunt_channel_init(&channel, &engines[0]->links, SHUNT_CHANNEL_UNIX,
 			   shunt_own_fds_adopt(&engines[0]->fds, pair[0]));
-	link = shunt_link_create(engines[0], &channel, initiator);
+	link = shunt_link_create(engines[0], &channel, initiator, NULL);
 	assert_non_null(link);
 	assert_int_equal(soft_qp_export(bed.lane[1]->qp, &address, fds), 0);
 	if (segment >= 0) {
@@ -298,7 +298,7 @@ void senseless_numbers_are_refused(void **state)
 	}
 	hears(false, SHUNT_LANES_MAX, true);	/* who accepts makes fewer */
 	hears(true, LANES + 1, false);	/* more than were offered */
-	atomic_store(&engines[0]->distrusted, 0);
+	atomic_store(&engines[0]->links.distrusted, 0);
 	assert_int_equal(counted(0, "lanes"), LANES);
 	end_bed();
 }

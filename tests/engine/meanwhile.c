@@ -115,7 +115,7 @@ void a_former_switch_is_not_passed_again(void **state)
 	reader = stream_of(&bed.pair[0].side[1]);
 	stream_request(reader, SHUNT_WORK_SWITCHED);	/* with the value of the HANDBACK */
 	shunt_group_poll_fully(&engines[0]->group);
-	assert_int_equal(atomic_load(&engines[0]->distrusted), 1);
+	assert_int_equal(atomic_load(&engines[0]->links.distrusted), 1);
 	close_all();
 }
 
@@ -138,10 +138,10 @@ void distrust_is_no_failover(void **state)
 	put(0, 0, 100, 0);
 	wants_link(0, false);
 	assert_int_equal(put(0, 0, 200, 0), 200);
-	assert_int_equal(atomic_load(&engines[1]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[1]->links.distrusted), 0);
 	shunt_link_fail(bed.lane[1]->link, "the test");
 	shunt_service_step(engines[1], 0);
-	assert_int_equal(atomic_load(&engines[1]->distrusted), 1);
+	assert_int_equal(atomic_load(&engines[1]->links.distrusted), 1);
 	turn();
 	assert_int_equal(receive_some(&bed.pair[0].side[1], byte, sizeof(byte), MSG_DONTWAIT), -ECONNRESET);
 	close_all();

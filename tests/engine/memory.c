@@ -321,7 +321,9 @@ static void end_pair(void)
 		assert_int_equal(blocks(i), 0);
 		assert_int_equal(resident(i), 0);
 	}
-	assert_int_equal(atomic_load(&engines[0]->distrusted) + atomic_load(&engines[1]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[0]->links.distrusted) +
+				 atomic_load(&engines[1]->links.distrusted),
+			 0);
 }
 
 /* Neither program sends or receives meanwhile. */
@@ -520,10 +522,10 @@ static void offers_that_are_none(void **state)
 		if (what == 3) {
 			put(0, 0, 1, MSG_MORE);
 			offer(offset, bytes);
-			assert_int_equal(engines[0]->distrusted, 0);
+			assert_int_equal(engines[0]->links.distrusted, 0);
 		}
 		offer(offset, bytes);
-		assert_int_equal(engines[0]->distrusted, 1);
+		assert_int_equal(engines[0]->links.distrusted, 1);
 		serve();
 		close_all();
 	}

@@ -47,8 +47,8 @@ static void lose_patience(void)
 
 static void nobody_was_wrong(void)
 {
-	assert_int_equal(atomic_load(&engines[0]->distrusted), 0);
-	assert_int_equal(atomic_load(&engines[1]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[0]->links.distrusted), 0);
+	assert_int_equal(atomic_load(&engines[1]->links.distrusted), 0);
 }
 
 /* The ring is full behind an UPGRADE of which the reader has not heard. */

@@ -60,7 +60,7 @@ void an_end_that_was_read_stays(void **state)
 	for (int i = 0; i < 5; i++)
 		turn();
 	assert_int_equal(receive_some(reader, &byte, 1, MSG_DONTWAIT), 0);
-	assert_int_equal(atomic_load(&engines[0]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[0]->links.distrusted), 0);
 	close_side(&pair.side[0]);
 	close_side(&pair.side[1]);
 	end_bed();

@@ -21,7 +21,7 @@ struct shunt_link *phantom_come(void)
 	assert_non_null(link->arena_base);
 	memset(link->arena_base, 0, sizeof(struct shunt_control));
 	atomic_store(&link->state, SHUNT_LINK_UP);
-	shunt_channel_init(&link->channel, engines[1], SHUNT_CHANNEL_UNIX, PHANTOM_FD);
+	shunt_channel_init(&link->channel, &engines[1]->links, SHUNT_CHANNEL_UNIX, PHANTOM_FD);
 	link->next = service->links;
 	service->links = link;
 	shunt_qos_granted(link, stream_of(&bed.pair[0].side[1]));

@@ -163,7 +163,7 @@ static void assert_distrusts(struct liar *liar)
 	while (hears(liar, &message))
 		assert_int_not_equal(message.type, SHUNT_MSG_HELLO);
 	settle();
-	assert_int_equal(atomic_load(&engines[engine_of(liar)]->distrusted), 1);
+	assert_int_equal(atomic_load(&engines[engine_of(liar)]->links.distrusted), 1);
 	assert_int_equal(links_of(engine_of(liar)), 0);
 	assert_clean(engine_of(liar));
 	close(liar->fd);

@@ -542,11 +542,11 @@ static void cheat(void (*how)(struct shunt_stream *cheat), int by)
 	     n < 1000 && !(stream_link(stream_of(side_of(0))) && show(ACCEPTOR) == SHUNT_PLACED);
 	     n++)
 		step(n % 2);
-	assert_int_equal(atomic_load(&engines[!by]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[!by]->links.distrusted), 0);
 	how(stream_of(side_of(by)));
 	for (int n = 0; n < 10; n++)
 		turn();
-	assert_int_equal(atomic_load(&engines[!by]->distrusted), 1);
+	assert_int_equal(atomic_load(&engines[!by]->links.distrusted), 1);
 	drain();
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(bed.received[0][i], bed.sent[0][i]);

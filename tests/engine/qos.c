@@ -487,9 +487,9 @@ static void nonsense_is_distrusted(void **state)
 		make_bed(&config, 1);
 		if (i == 9) /* without its final 0 */
 			memset(message.qos.name, 'a', sizeof(message.qos.name));
-		assert_int_equal(atomic_load(&engines[bad[i].to]->distrusted), 0);
+		assert_int_equal(atomic_load(&engines[bad[i].to]->links.distrusted), 0);
 		role_hear(link_of(bad[i].to), &message, NULL, 0);
-		if (atomic_load(&engines[bad[i].to]->distrusted) != 1)
+		if (atomic_load(&engines[bad[i].to]->links.distrusted) != 1)
 			fail_msg("message %zu is taken", i);
 		close_side(&bed.pair[0].side[0]);
 		close_side(&bed.pair[0].side[1]);

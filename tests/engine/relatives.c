@@ -127,7 +127,7 @@ void a_fork_before_the_answer(void **state)
 		assert_int_equal(stream_state(stream_of(side)), SHUNT_CANDIDATE);
 		turn();
 		assert_int_equal(receive_some(side, bytes, sizeof(bytes), 0), 0);
-		assert_int_equal(atomic_load(&engines[CLAIMANT]->distrusted), 0);
+		assert_int_equal(atomic_load(&engines[CLAIMANT]->links.distrusted), 0);
 		close_side(side);
 		leave_closed_bed();
 	}

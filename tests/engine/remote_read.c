@@ -108,7 +108,9 @@ void seat_stays_until_fetched(void **state)
 		turn();
 	assert_int_equal(bed.lane[0]->link->seated, 0);
 	assert_int_equal(bed.lane[1]->link->seated, 0);
-	assert_int_equal(atomic_load(&engines[0]->distrusted) + atomic_load(&engines[1]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[0]->links.distrusted) +
+				 atomic_load(&engines[1]->links.distrusted),
+			 0);
 }
 
 /* --- from the program's own buffer --- */

@@ -64,9 +64,9 @@ void nonsense_is_distrusted(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		make_bed(&config, 1);
-		assert_int_equal(atomic_load(&engines[bad[i].to]->distrusted), 0);
+		assert_int_equal(atomic_load(&engines[bad[i].to]->links.distrusted), 0);
 		role_hear(link_of(0, bad[i].to), &bad[i].message, NULL, 0);
-		if (atomic_load(&engines[bad[i].to]->distrusted) != 1)
+		if (atomic_load(&engines[bad[i].to]->links.distrusted) != 1)
 			fail_msg("message %zu is taken", i);
 		end_distrusted();
 	}
@@ -91,7 +91,7 @@ void a_false_page_is_distrusted(void **state)
 		pool.pool.address = way == 2 ? 4097 : 4096;
 		pool.pool.zero = way == 3;
 		role_hear(link_of(0, 0), &pool, fds, way == 1 ? 0 : way == 4 ? 2 : 1);
-		if (atomic_load(&engines[0]->distrusted) != 1)
+		if (atomic_load(&engines[0]->links.distrusted) != 1)
 			fail_msg("page %d is taken", way);
 		end_distrusted();
 	}
@@ -121,7 +121,7 @@ void any_period_is_obeyed(void **state)
 	}
 	pair_skew += 1000 * MS; /* the node has gone silent */
 	let_out();
-	assert_int_equal(atomic_load(&engines[0]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[0]->links.distrusted), 0);
 	end_bed();
 	freeze_clock(false);
 }
@@ -158,7 +158,7 @@ void hostile_reports(void **state)
 			check_ledger();
 		}
 	}
-	assert_int_equal(atomic_load(&engines[1]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[1]->links.distrusted), 0);
 	end();
 }
 

@@ -487,7 +487,7 @@ static void false_records_are_dropped(void **state)
 	forge(1ull << 63, good);
 	forge(1ull << 61, good);
 	forge(3, good);
-	assert_int_equal(atomic_load(&engines[1]->distrusted), 0);
+	assert_int_equal(atomic_load(&engines[1]->links.distrusted), 0);
 	assert_true(on_link(&bed.pair[0].side[1]));
 	end_followed();
 }
@@ -504,7 +504,7 @@ static void assert_distrusted(const struct shunt_message *message)
 
 	make_followed(&config, 1, "0");
 	say(message);
-	assert_int_equal(atomic_load(&engines[1]->distrusted), 1);
+	assert_int_equal(atomic_load(&engines[1]->links.distrusted), 1);
 	leave_bed();
 	freeze_clock(false);
 }
@@ -532,7 +532,7 @@ static void rings_out_of_reach_end_the_link(void **state)
 	freeze_clock(true);
 	bed.lane[1]->link->tracing.asked = true;
 	say(&message);
-	assert_int_equal(atomic_load(&engines[1]->distrusted), 1);
+	assert_int_equal(atomic_load(&engines[1]->links.distrusted), 1);
 	assert_null(bed.lane[1]->trace);
 	leave_bed();
 	freeze_clock(false);

@@ -275,7 +275,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	engine->loop.manual = true;
 	fd = shunt_own_fds_make(&engine->fds, fake_open());
 	fuzz_check(fd >= 0);
-	shunt_channel_init(&channel, engine, fuzz_below(in, 2) ? SHUNT_CHANNEL_TCP : SHUNT_CHANNEL_UNIX, fd);
+	shunt_channel_init(&channel, &engine->links,
+			   fuzz_below(in, 2) ? SHUNT_CHANNEL_TCP : SHUNT_CHANNEL_UNIX, fd);
 	way = (struct way) { .passed = sizeof(way.packet) };
 	channel.seal.on = channel.kind == SHUNT_CHANNEL_TCP && size & 1;
 	memset(channel.seal.sending.key, 1, SHUNT_SEAL_KEY_BYTES);

@@ -101,13 +101,19 @@ static int sys_epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 /* --- making it --- */
 
 /* The linker sends the engines here (local.mk). */
-struct shunt_link *__real_shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
-struct shunt_link *__wrap_shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator);
+struct shunt_link *__real_shunt_link_create(struct shunt_engine *engine,
+					    struct shunt_channel *channel, bool initiator,
+					    enum shunt_reason *reason);
+struct shunt_link *__wrap_shunt_link_create(struct shunt_engine *engine,
+					    struct shunt_channel *channel, bool initiator,
+					    enum shunt_reason *reason);
 
-struct shunt_link *__wrap_shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel, bool initiator)
+struct shunt_link *__wrap_shunt_link_create(struct shunt_engine *engine,
+					    struct shunt_channel *channel, bool initiator,
+					    enum shunt_reason *reason)
 {
 	fuzz_world.links += engine == fuzz_world.engine[FUZZ_VICTIM];
-	return __real_shunt_link_create(engine, channel, initiator);
+	return __real_shunt_link_create(engine, channel, initiator, reason);
 }
 
 static ssize_t count_line(int fd, const void *text, size_t bytes)
@@ -300,8 +306,8 @@ void fuzz_world_begin(void)
 	fuzz_world.start = 0;
 	next_port = 20000;
 	lines = looks = 0;
-	distrusted = fuzz_world.engine[FUZZ_VICTIM]->distrusted;
-	atomic_store(&fuzz_world.engine[FUZZ_HOSTILE]->distrusted, 0);
+	distrusted = fuzz_world.engine[FUZZ_VICTIM]->links.distrusted;
+	atomic_store(&fuzz_world.engine[FUZZ_HOSTILE]->links.distrusted, 0);
 	scripted = sim_fd_count();
 	real = open_descriptors();
 	shunt_log_setup(SHUNT_LOG_WARN, NULL, &counting);	/* each input may have as many messages as a process */
@@ -598,7 +604,7 @@ static void check_honest(void)
 		   !atomic_load(&victim->service->parked_count) && !victim->service->asked &&
 		   !atomic_load(&victim->breaking));
 	fuzz_check(atomic_load(&victim->lanes.links_up) == 1 &&
-		   !atomic_load(&fuzz_world.engine[FUZZ_HONEST]->distrusted));
+		   !atomic_load(&fuzz_world.engine[FUZZ_HONEST]->links.distrusted));
 }
 
 void fuzz_world_end(void)
@@ -625,7 +631,10 @@ void fuzz_world_end(void)
 				   .sock[fuzz_world_side(&fuzz_world.conn[i], FUZZ_VICTIM)]
 				   .options == SIM_OPTIONS_FIRST);
 	fuzz_check(real < 0 || (sim_fd_count() == scripted && open_descriptors() == real));
-	fuzz_check(fuzz_world.engine[FUZZ_VICTIM]->distrusted - distrusted <= fuzz_world.links || real < 0);
-	fuzz_check(lines <= fuzz_world.engine[FUZZ_VICTIM]->distrusted - distrusted + fuzz_world.engine[FUZZ_HOSTILE]->distrusted ||
+	fuzz_check(fuzz_world.engine[FUZZ_VICTIM]->links.distrusted - distrusted <=
+			   fuzz_world.links ||
+		   real < 0);
+	fuzz_check(lines <= fuzz_world.engine[FUZZ_VICTIM]->links.distrusted - distrusted +
+				    fuzz_world.engine[FUZZ_HOSTILE]->links.distrusted ||
 		   real < 0);
 }

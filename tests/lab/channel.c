@@ -123,8 +123,9 @@ static int set_up(void **state)
 	assert_int_equal(shunt_remote_listener_open(&gate, (struct sockaddr *)&there), 0);
 	there.sin_port = gate.port;
 	assert_int_equal(shunt_remote_listener_expect(&gate, &gate, cookie), 0);
-	assert_int_equal(shunt_channel_connect(&near, engine, (struct sockaddr *)&here, (struct sockaddr *)&there,
-					       cookie, SILENCE), 0);
+	assert_int_equal(shunt_channel_connect(&near, &engine->links, (struct sockaddr *)&here,
+					       (struct sockaddr *)&there, cookie, SILENCE),
+			 0);
 	say(&near);
 	for (int i = 0; i < 6000 && let_in < 0; i++) {
 		poll(&(struct pollfd) { .fd = near.fd, .events = POLLOUT }, 1, 10);
@@ -133,7 +134,7 @@ static int set_up(void **state)
 		shunt_remote_listener_step(&gate);
 	}
 	assert_true(let_in >= 0);
-	shunt_channel_init(&far, engine, SHUNT_CHANNEL_TCP, let_in);
+	shunt_channel_init(&far, &engine->links, SHUNT_CHANNEL_TCP, let_in);
 	assert_int_equal(hear(&far, &ms), 1);
 	say(&far);
 	assert_int_equal(hear(&near, &ms), 1);
@@ -195,7 +196,9 @@ static void connecting_ends(void **state)
 
 	(void)state;
 	shunt_channel_close(&near);
-	assert_int_equal(shunt_channel_connect(&near, engine, NULL, (struct sockaddr *)&nobody, cookie, SILENCE), 0);
+	assert_int_equal(shunt_channel_connect(&near, &engine->links, NULL,
+					       (struct sockaddr *)&nobody, cookie, SILENCE),
+			 0);
 	say(&near);
 	ends(&near, "connecting");
 }

@@ -248,7 +248,7 @@ static void check_engine(struct shunt_engine *engine)
 	if (engine->lanes.book && !sim_world.killed &&
 	    atomic_load(&engine->lanes.book->counts[SHUNT_TRACE_REFUSED]))
 		sim_fail("a record of a send was not believed");
-	if (engine->distrusted && !sim_world.killed)
+	if (engine->links.distrusted && !sim_world.killed)
 		sim_fail("a link was distrusted");
 	if (!sim_world.killed && atomic_load(&engine->group.inflight))
 		sim_fail("%lu bytes count for the device's window", atomic_load(&engine->group.inflight));

@@ -16,7 +16,7 @@ static void make_pair(struct shunt_channel pair[2], enum shunt_channel_kind kind
 	assert_int_equal(socketpair(AF_UNIX, (kind == SHUNT_CHANNEL_UNIX ? SOCK_SEQPACKET : SOCK_STREAM) |
 				    SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds), 0);
 	for (int i = 0; i < 2; i++)
-		shunt_channel_init(&pair[i], engine, kind,
+		shunt_channel_init(&pair[i], &engine->links, kind,
 				   shunt_own_fds_make(&engine->fds, fds[i]));
 }
 
@@ -90,7 +90,7 @@ static void met_pair(struct shunt_channel pair[2])
 
 	make_pair(pair, SHUNT_CHANNEL_UNIX);
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(shunt_channel_knock(&pair[i]), 0);
+		assert_int_equal(shunt_channel_knock(&pair[i], &engine->identity), 0);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(take(&pair[i], &message), 1);
 		assert_int_equal(message.type, SHUNT_MSG_KNOCK);
@@ -151,7 +151,7 @@ static void what_is_no_knock(void **state)
 		make_pair(pair, SHUNT_CHANNEL_UNIX);
 		before = descriptors();
 		shunt_channel_send(&pair[0], &wrong[i], fds, i ? 0 : 2);
-		shunt_channel_knock(&pair[1]);
+		shunt_channel_knock(&pair[1], &engine->identity);
 		assert_int_equal(shunt_channel_receive(&pair[1], &wrong[i], fds, &count), -EPROTO);
 		assert_int_equal(count, 0);
 		assert_int_equal(descriptors(), before);
@@ -172,9 +172,9 @@ static void another_process_knocks(void **state)
 	make_pair(pair, SHUNT_CHANNEL_UNIX);
 	child = fork();
 	if (!child)
-		_exit(shunt_channel_knock(&pair[0]) ? 1 : 0);
+		_exit(shunt_channel_knock(&pair[0], &engine->identity) ? 1 : 0);
 	assert_int_equal(waitpid(child, NULL, 0), child);
-	shunt_channel_knock(&pair[1]);
+	shunt_channel_knock(&pair[1], &engine->identity);
 	assert_int_equal(take(&pair[1], &message), 1);
 	assert_true(pair[1].proves);
 	assert_false(pair[1].takes_fds);
@@ -476,10 +476,10 @@ static void it_joins_its_own_ends(void **state)
 	assert_int_equal(bind(listener, (struct sockaddr *)&to, sizeof(to)), 0);
 	assert_int_equal(listen(listener, 1), 0);
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&to, &length), 0);
-	assert_int_equal(shunt_channel_connect(&near, engine, (struct sockaddr *)&from,
+	assert_int_equal(shunt_channel_connect(&near, &engine->links, (struct sockaddr *)&from,
 					       (struct sockaddr *)&to, cookie, 3000),
 			 0);
-	shunt_channel_init(&far, engine, SHUNT_CHANNEL_TCP,
+	shunt_channel_init(&far, &engine->links, SHUNT_CHANNEL_TCP,
 			   shunt_own_fds_make(&engine->fds, accept(listener, NULL, NULL)));
 	assert_false(shunt_channel_joins(&far, v4[1], v4[0]));	/* it has not been looked at */
 	assert_int_equal(shunt_channel_locate(&far), 0);
@@ -515,7 +515,7 @@ static void a_mapped_address_is_the_same(void **state)
 	to.sin_port = any.sin6_port;
 	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof(to)), 0);
-	shunt_channel_init(&far, engine, SHUNT_CHANNEL_TCP,
+	shunt_channel_init(&far, &engine->links, SHUNT_CHANNEL_TCP,
 			   shunt_own_fds_make(&engine->fds, accept(listener, NULL, NULL)));
 	assert_int_equal(shunt_channel_locate(&far), 0);
 	assert_true(shunt_channel_joins(&far, v4, v4));

@@ -129,7 +129,9 @@ static void who_has_a_ticket_comes_in(void **state)
 	(void)state;
 	open_door(&door);
 	assert_int_equal(shunt_remote_listener_expect(&door.gate, &before, shown), 0);
-	assert_int_equal(shunt_channel_connect(&client, engine, NULL, (struct sockaddr *)&door.address, shown, 3000), 0);
+	assert_int_equal(shunt_channel_connect(&client, &engine->links, NULL,
+					       (struct sockaddr *)&door.address, shown, 3000),
+			 0);
 	assert_true(shunt_channel_waits(&client));
 	step(&door);
 	assert_int_equal(door.ins, 0);
@@ -140,7 +142,7 @@ static void who_has_a_ticket_comes_in(void **state)
 	at_most = 0;
 	assert_int_equal(door.ins, 1);
 	assert_ptr_equal(door.let_in, &before);
-	shunt_channel_init(&server, engine, SHUNT_CHANNEL_TCP, door.fd);
+	shunt_channel_init(&server, &engine->links, SHUNT_CHANNEL_TCP, door.fd);
 	both_ways(&client, &server);
 	for (int i = 0; i < 2; i++) {
 		int fd = i ? server.fd : client.fd;
@@ -490,7 +492,8 @@ static void nobody_at_the_gate(void **state)
 	(void)state;
 	open_door(&door);
 	close_door(&door);
-	result = shunt_channel_connect(&client, engine, NULL, (struct sockaddr *)&door.address, cookie, 3000);
+	result = shunt_channel_connect(&client, &engine->links, NULL,
+				       (struct sockaddr *)&door.address, cookie, 3000);
 	if (result) {
 		assert_int_equal(result, -ECONNREFUSED);
 		return;

@@ -38,7 +38,7 @@ static int screened(const int *fds, int count)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	send_packet(ends[0], fds, count);
 	shunt_own_fds_begin(&engine->fds);
-	result = shunt_screen_packet(engine, ends[1], 2, false);
+	result = shunt_screen_packet(&engine->loop, ends[1], 2, false);
 	shunt_own_fds_end(&engine->fds);
 	close(ends[0]);
 	close(ends[1]);
@@ -89,7 +89,7 @@ static void pairs_are_closed_in_no_time(void **state)
 	fill(0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, channel), 0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
-	assert_true(shunt_screen_sockets(engine, channel[0], &pair[1], 1));
+	assert_true(shunt_screen_sockets(&engine->links, channel[0], &pair[1], 1));
 	assert_int_equal(send(pair[0], "x", 1, MSG_NOSIGNAL), -1);	/* nothing more comes into its queue */
 	assert_int_equal(send(pair[1], "x", 1, MSG_NOSIGNAL), 1);
 	close(pair[0]);
@@ -97,7 +97,7 @@ static void pairs_are_closed_in_no_time(void **state)
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, pair), 0);
 	send_bytes(pair[0], 0, &file, 1);
 	copy = dup(pair[1]);
-	assert_false(shunt_screen_sockets(engine, channel[0], &copy, 1));
+	assert_false(shunt_screen_sockets(&engine->links, channel[0], &copy, 1));
 	assert_int_equal(engine->porter.count, 1);
 	shunt_own_fds_close(&engine->fds, engine->porter.waiting[--engine->porter.count]);
 	close(pair[0]);
@@ -152,7 +152,7 @@ static uint32_t left_by_channel(bool packet, size_t bytes, const int *fds, int c
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	adopted = shunt_own_fds_adopt(&engine->fds, ends[1]);
 	assert_true(adopted >= 0);
-	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX, adopted);
+	shunt_channel_init(&channel, &engine->links, SHUNT_CHANNEL_UNIX, adopted);
 	shunt_channel_strange(&channel);
 	shunt_channel_proven(&channel);
 	if (packet)
@@ -241,7 +241,7 @@ static void none_is_received_that_is_not_due(void **state)
 	(void)state;
 	fill(0);
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
-	shunt_channel_init(&channel, engine, SHUNT_CHANNEL_UNIX,
+	shunt_channel_init(&channel, &engine->links, SHUNT_CHANNEL_UNIX,
 			   shunt_own_fds_adopt(&engine->fds, ends[1]));
 	shunt_channel_strange(&channel);
 	shunt_channel_proven(&channel);

@@ -131,10 +131,10 @@ static int be_equal(void **state)
 static void expect(int result)
 {
 	errno = 42;
-	assert_int_equal(shunt_trust_ask(&engine, 5), result);
+	assert_int_equal(shunt_trust_ask(&engine.fds, 5), result);
 	assert_int_equal(errno, 42);
 	assert_int_equal(!shunt_trust_reason(result), !result);
-	assert_int_equal(shunt_trust_commands(&engine, 5),
+	assert_int_equal(shunt_trust_commands(&engine.fds, 5),
 			 !result || !world.peer.uid || world.attach || world.yama);
 }
 
