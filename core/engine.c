@@ -13,7 +13,6 @@
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
-#include "core/fork/fork_slots.h"
 #include "core/lane/copying.h"
 #include "core/lane/fault_device.h"
 #include "core/lane/roster.h"
@@ -32,6 +31,7 @@
 #include "core/stream/kernel_tcp.h"
 #include "core/stream/marks.h"
 #include "core/stream/hand_back.h"
+#include "core/stream/rest.h"
 #include "core/stream/settle.h"
 #include "core/stream/shutdown.h"
 #include "core/stream/traced.h"
@@ -127,7 +127,7 @@ struct shunt_engine *shunt_engine_create(const struct shunt_config *config, cons
 	engine->links.sent_nothing = shunt_witness_sent_nothing;
 	engine->serve = shunt_service_start;
 	engine->grow_young = shunt_young_grow_all;
-	engine->pid = getpid();
+	engine->forks.pid = getpid();
 	engine->born = sys->now();
 	engine->lanes.pin_from = UINT64_MAX;
 	engine->trim_every = SHUNT_RECLAIM_EVERY;
@@ -170,7 +170,8 @@ struct shunt_files *shunt_engine_files(struct shunt_engine *engine)
 static bool is_ours(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
-	return atomic_load(&stream->state) == SHUNT_LINKED && !shunt_fork_slots_held(stream);
+	return atomic_load(&stream->state) == SHUNT_LINKED &&
+	       !shunt_fork_slots_held(&stream->sharing);
 }
 
 static void say_end(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -204,7 +205,8 @@ static void retire_shared(struct shunt_engine *engine)
 		struct shunt_file *file = shunt_file(engine, fd);
 		struct shunt_stream *stream = (struct shunt_stream *)file;
 
-		if (file && file->kind == SHUNT_FILE_STREAM && shunt_fork_slots_held(stream) &&
+		if (file && file->kind == SHUNT_FILE_STREAM &&
+		    shunt_fork_slots_held(&stream->sharing) &&
 		    atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
 	}
@@ -215,7 +217,7 @@ static int leave(struct shunt_stream *stream, void *arg)
 {
 	(void)arg;
 	if (stream->fd >= 0 && atomic_load(&stream->state) != SHUNT_LINKED)
-		shunt_fork_slots_leave(stream);
+		shunt_fork_slots_leave(&stream->engine->forks, &stream->sharing);
 	return 0;
 }
 
@@ -242,7 +244,7 @@ void shunt_engine_finish(struct shunt_engine *engine)
 {
 	int state;
 
-	if (engine->group.finished || engine->pid != getpid())
+	if (engine->group.finished || engine->forks.pid != getpid())
 		return;
 	engine->group.finished = true;
 	state = shunt_cancel_off();
@@ -279,7 +281,7 @@ static int share(struct shunt_stream *stream, void *arg)
 	uint8_t candidate = SHUNT_CANDIDATE;
 
 	(void)arg;
-	if (atomic_load(&stream->state) == SHUNT_FRESH || shunt_fork_slots_counts(stream))
+	if (atomic_load(&stream->state) == SHUNT_FRESH || shunt_fork_slots_counts(&stream->sharing))
 		return 0;
 	stream->sharing.forked |= SHUNT_FORK_LOST;
 	atomic_fetch_or(&stream->mode, SHUNT_MODE_SHARED | SHUNT_MODE_UNCOUNTED);
@@ -313,15 +315,15 @@ void shunt_engine_clone_parent(struct shunt_engine *engine)
 /* Not analysed: the locks are held over the fork. */
 SHUNT_NO_LOCK_ANALYSIS void shunt_engine_fork_prepare(struct shunt_engine *engine)
 {
-	struct shunt_sharing sharing = { .engine = engine };
+	struct shunt_sharing sharing = { .forks = &engine->forks };
 
 	shunt_young_grow_all(engine, false);
 	shunt_engine_clone_prepare(engine);
 	shunt_lock_take(&engine->service_lock);
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&engine->group.lock);
-	shunt_fork_slots_wanted(engine);
-	shunt_streams_each(engine, shunt_fork_slots_add, &sharing);
+	shunt_listen_share(engine);
+	shunt_streams_each(engine, shunt_rest_share, &sharing);
 	shunt_lock_take(&engine->fds.wakers.lock);
 }
 
@@ -377,7 +379,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	if (shunt_stream_is_seated(stream))
 		inherit_seat(engine, stream->seat);
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
-	if (state == SHUNT_CANDIDATE && !shunt_fork_slots_counts(stream))
+	if (state == SHUNT_CANDIDATE && !shunt_fork_slots_counts(&stream->sharing))
 		atomic_store(&stream->state, SHUNT_PLAIN);
 	else if (state == SHUNT_LINKED)
 		atomic_store(&stream->state, SHUNT_FOREIGN);
@@ -397,10 +399,10 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	shunt_lock_free(&engine->leave_lock);
 	atomic_store(&engine->leaving, 0);	/* the thread that makes the call is the parent's */
 	atomic_store(&engine->loop.no_new_privs, false);	/* the child has it from its parent, or not at all */
-	engine->rights_doors = 0;
+	engine->forks.doors = 0;
 	atomic_store(&engine->fds.files->making, shunt_thread.making ? 1 : 0);	/* the other threads are gone */
 	atomic_store(&engine->fds.files->closing, --shunt_thread.closing);
-	engine->pid = getpid();
+	engine->forks.pid = getpid();
 	shunt_service_abandon(engine);
 	shunt_devices_abandon(&engine->group);
 	shunt_fault_device_empty(&engine->fault);

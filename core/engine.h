@@ -12,6 +12,7 @@
 #include "core/device/fault.h"
 #include "core/fd/young.h"
 #include "core/fd/own_fds.h"
+#include "core/fork/fork_slots.h"
 #include "core/poll/group.h"
 #include "core/lane/lane.h"
 #include "core/lane/lane_serve.h"
@@ -34,7 +35,6 @@
 
 struct shunt_service;
 struct shunt_rendezvous;
-struct shunt_fork_slots;
 struct shunt_verdict;
 
 struct shunt_totals {	/* of streams that are gone; streams_lock */
@@ -54,6 +54,7 @@ struct shunt_engine {
 	struct shunt_group group;
 	struct shunt_links links;
 	struct shunt_lanes lanes;
+	struct shunt_forks forks;
 	const struct shunt_end_hooks *end_hooks;	/* of all streams */
 	const struct shunt_link_hooks *link_hooks;	/* of all links */
 	struct shunt_loop loop;		/* of the service thread */
@@ -73,9 +74,7 @@ struct shunt_engine {
 	_Atomic int breaking;		/* links whose streams are going over to TCP */
 	bool ruled;		/* the configuration's rules have been read; service thread, as is the next */
 	struct shunt_verdict *verdict;	/* the rules in force (core/peer/verdict.h); NULL: none */
-	pid_t pid;
 	struct shunt_identity identity;	/* names our doors; since there is a service thread */
-	uint32_t rights_doors;		/* names that doors for relatives have had (fork_door.h) */
 	uint64_t born;
 	uint64_t trim_every;	/* ns, see reclaim.c; tests shorten them */
 	_Atomic uint64_t random;
@@ -89,7 +88,6 @@ struct shunt_engine {
 	struct shunt_totals totals;
 	uint64_t reasons[SHUNT_REASONS];	/* how many connections stayed on TCP because of each */
 
-	struct shunt_fork_slots *shared;	/* what relatives see, too; NULL: not needed yet (fork_slots.c) */
 	struct shunt_lock rendezvous_lock;
 	struct shunt_rendezvous *rendezvous;	/* one for each address that we listen at */
 	struct shunt_porter porter;

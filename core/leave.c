@@ -280,7 +280,7 @@ static void put_away(struct shunt_engine *engine)
 /* The kernel counts a thread for a moment after it was joined; unshare(CLONE_NEWUSER) would fail. */
 static void await_gone(struct shunt_engine *engine, pid_t tid)
 {
-	while (!syscall(SYS_tgkill, engine->pid, tid, 0))
+	while (!syscall(SYS_tgkill, engine->forks.pid, tid, 0))
 		sched_yield();
 }
 

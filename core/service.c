@@ -196,7 +196,8 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	service->witness.fd = -1;
 	forget(&service->process);
 	forget(&service->meeting_place);
-	if (!shunt_fork_slots_prepare(engine) || shunt_loop_open(&engine->loop)) {
+	if (!shunt_fork_slots_prepare(&engine->forks, engine->sys) ||
+	    shunt_loop_open(&engine->loop)) {
 		free(service);
 		return NULL;
 	}

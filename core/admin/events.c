@@ -23,7 +23,8 @@ int shunt_events_command(struct shunt_engine *engine, int count, char **words,
 		return -1;
 	}
 	shunt_json_begin(&json);
-	shunt_json_put(&json, "{\"schema\":%d,\"pid\":%d,\"program\":", SCHEMA, (int)engine->pid);
+	shunt_json_put(&json, "{\"schema\":%d,\"pid\":%d,\"program\":", SCHEMA,
+		       (int)engine->forks.pid);
 	shunt_json_string(&json, shunt_program_name());
 	shunt_json_put(&json, ",\"now_ns\":%llu", (unsigned long long)shunt_now(engine));
 	json.comma = true;

@@ -17,7 +17,7 @@ int shunt_local_sockets_open(struct shunt_service *service)
 	service->statistics_fd = shunt_stats_listen(engine);
 	shunt_admin_open(service);
 	service->kin_fd = -1;
-	service->rights_fd = shunt_fork_door_open(engine);
+	service->rights_fd = shunt_fork_door_open(&engine->forks, &engine->porter);
 	if (service->rights_fd < 0)
 		return service->rights_fd;
 	if (shunt_loop_add(&engine->loop, service->rights_fd, &service->rights_source, EPOLLIN))

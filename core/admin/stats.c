@@ -271,7 +271,7 @@ char *shunt_stats_json(struct shunt_engine *engine, size_t *bytes)
 	shunt_lock_take(&engine->group.lock);
 	sum.totals = engine->totals;
 	shunt_json_put(&text, "{\"schema\":%d,\"pid\":%d,\"version\":\"%s\",", SHUNT_JSON_SCHEMA,
-		       (int)engine->pid, PACKAGE_VERSION);
+		       (int)engine->forks.pid, PACKAGE_VERSION);
 	put_program(&text);
 	shunt_json_put(&text, "\"device\":\"%s\",\"reason\":\"%s\",\"uptime_ms\":%llu,",
 		       device_name(engine), device_reason(engine),

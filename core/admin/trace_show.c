@@ -83,7 +83,7 @@ int shunt_trace_show(struct shunt_engine *engine, struct shunt_answer *answer)
 	shunt_trace_settle(engine);
 	shunt_json_begin(&json);
 	shunt_json_put(&json, "{\"schema\":1,");
-	shunt_json_number(&json, "pid", (uint64_t)engine->pid);
+	shunt_json_number(&json, "pid", (uint64_t)engine->forks.pid);
 	shunt_json_number(&json, "now_ns", shunt_now(engine));
 	shunt_json_number(&json, "every",
 			  engine->config.trace ? 1ull << (engine->config.trace - 1) : 0);

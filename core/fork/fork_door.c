@@ -6,19 +6,19 @@
 #include <sys/random.h>
 #include "core/base/identity.h"
 #include "core/base/sha256.h"
-#include "core/engine.h"
+#include "core/base/sys.h"
 #include "core/fork/fork_slots.h"
 
-bool shunt_fork_door_begin(struct shunt_engine *engine, struct shunt_fork_family *family)
+bool shunt_fork_door_begin(const struct shunt_sys *sys, struct shunt_fork_family *family)
 {
-	return engine->sys->getrandom(family->key, sizeof(family->key), GRND_NONBLOCK) ==
+	return sys->getrandom(family->key, sizeof(family->key), GRND_NONBLOCK) ==
 	       sizeof(family->key);
 }
 
-void shunt_fork_door_name(struct shunt_engine *engine, pid_t owner, uint32_t number,
+void shunt_fork_door_name(struct shunt_forks *forks, pid_t owner, uint32_t number,
 			  char name[SHUNT_ENDPOINT_NAME])
 {
-	const struct shunt_fork_family *family = shunt_fork_slots_family(engine);
+	const struct shunt_fork_family *family = shunt_fork_slots_family(forks);
 	uint8_t digest[SHUNT_SHA256_BYTES];
 	struct shunt_identity identity;
 	char text[SHUNT_IDENTITY_TEXT];
@@ -34,9 +34,9 @@ void shunt_fork_door_name(struct shunt_engine *engine, pid_t owner, uint32_t num
 	snprintf(name, SHUNT_ENDPOINT_NAME, "shunt/rights/%s", text);
 }
 
-uint32_t shunt_fork_door_count(struct shunt_engine *engine)
+uint32_t shunt_fork_door_count(struct shunt_forks *forks)
 {
-	uint32_t doors = atomic_load(&shunt_fork_slots_family(engine)->doors);
+	uint32_t doors = atomic_load(&shunt_fork_slots_family(forks)->doors);
 
 	return doors < SHUNT_FORK_DOORS ? doors : SHUNT_FORK_DOORS;
 }
@@ -53,15 +53,15 @@ static void count_doors(struct shunt_fork_family *family, uint32_t doors)
  * A name may be another's only if an earlier process with this id had shown it: a stranger has kept
  * it since.
  */
-int shunt_fork_door_open(struct shunt_engine *engine)
+int shunt_fork_door_open(struct shunt_forks *forks, struct shunt_porter *porter)
 {
 	char name[SHUNT_ENDPOINT_NAME];
 	int fd = -EADDRINUSE;
 
-	while (fd == -EADDRINUSE && engine->rights_doors < SHUNT_FORK_DOORS) {
-		shunt_fork_door_name(engine, engine->pid, engine->rights_doors++, name);
-		fd = shunt_endpoint_listen(&engine->porter, name, SOCK_SEQPACKET, 128);
+	while (fd == -EADDRINUSE && forks->doors < SHUNT_FORK_DOORS) {
+		shunt_fork_door_name(forks, forks->pid, forks->doors++, name);
+		fd = shunt_endpoint_listen(porter, name, SOCK_SEQPACKET, 128);
 	}
-	count_doors(shunt_fork_slots_family(engine), engine->rights_doors);
+	count_doors(shunt_fork_slots_family(forks), forks->doors);
 	return fd;
 }

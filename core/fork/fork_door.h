@@ -11,12 +11,14 @@
 #ifndef SHUNT_CORE_FORK_FORK_DOOR_H
 #define SHUNT_CORE_FORK_FORK_DOOR_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include "core/loop/endpoint.h"
 
-struct shunt_engine;
+struct shunt_forks;
+struct shunt_sys;
 
 #define SHUNT_FORK_DOORS 32	/* of a process, one by one; leave.c lets it need fewer */
 
@@ -27,13 +29,13 @@ struct shunt_fork_family {
 };
 
 /* False: the system has no randomness yet. */
-bool shunt_fork_door_begin(struct shunt_engine *engine, struct shunt_fork_family *family);
-/* The name of a door; `number`: from 0 on. The engine has the page. */
-void shunt_fork_door_name(struct shunt_engine *engine, pid_t owner, uint32_t number,
+bool shunt_fork_door_begin(const struct shunt_sys *sys, struct shunt_fork_family *family);
+/* The name of a door; `number`: from 0 on. There is a page. */
+void shunt_fork_door_name(struct shunt_forks *forks, pid_t owner, uint32_t number,
 			  char name[SHUNT_ENDPOINT_NAME]);
 /* How many names an owner's door may have: at most SHUNT_FORK_DOORS. */
-uint32_t shunt_fork_door_count(struct shunt_engine *engine);
-/* A listening private descriptor, or -errno. The engine has the page. */
-int shunt_fork_door_open(struct shunt_engine *engine);
+uint32_t shunt_fork_door_count(struct shunt_forks *forks);
+/* A listening private descriptor, or -errno. There is a page. */
+int shunt_fork_door_open(struct shunt_forks *forks, struct shunt_porter *porter);
 
 #endif

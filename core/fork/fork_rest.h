@@ -1,42 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams at rest. A fork's child cannot have a stream of its parent's link back while the parent is stopped: by a signal,
- * a debugger or a freezer. But if the parent has not used the stream since the fork, the child's copy of it is exact. Such
- * a stream rests. The second word of its slot (fork_slots.h) decides who comes first: the owner, which uses it, or a
- * relative, which takes it.
- *
- * The owner's next send, receive or shutdown ends the rest: one compare-and-swap a fork. News that the owner's polls bring
- * meanwhile do not count, because the peer knows all of that, too.
- *
- * A relative that takes a stream tells the peer (core/stream/takeover.h). The peer says so to the owner as well, which finds its
- * stream gone when it goes on.
+ * The second word of a slot (fork_slots.h): whether the owner has used its stream since a fork, and which relative has
+ * taken it meanwhile (core/stream/rest.h). Ending a rest and taking the stream are each one compare-and-swap, so one of
+ * the two comes first. Any thread of any relative.
  */
 #ifndef SHUNT_CORE_FORK_FORK_REST_H
 #define SHUNT_CORE_FORK_FORK_REST_H
 
 #include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
 
 struct shunt_fork_slot;
-struct shunt_stream;
 
-/* Before a fork, of a linked stream with a slot. streams_lock and group.lock held. */
-void shunt_fork_rest_begin(struct shunt_stream *stream);
-/*
- * The program is about to use the stream. True: not now, because it is being handed back, or a relative has taken it.
- * rx.lock or tx.lock held.
- */
-bool shunt_fork_rest_holds(struct shunt_stream *stream);
-/* No answer will come: the link is over. */
-void shunt_fork_rest_over(struct shunt_stream *stream);
-/* The owner is about to use it. False: a relative has taken it. rx.lock or tx.lock held. */
-bool shunt_fork_rest_end(struct shunt_stream *stream);
-/* The peer will not let a relative have it any more: it is the owner's, also if one has tried. The same. */
-void shunt_fork_rest_revoke(struct shunt_stream *stream);
-/* A relative has taken it, or is about to. */
-bool shunt_fork_rest_is_taken(const struct shunt_stream *stream);
-/* Takes it from its owner, unless that has used it since the fork that has made us. True: it is ours to tell the peer. */
-bool shunt_fork_rest_take(struct shunt_stream *stream);
-/* A slot has been taken for a new stream. */
-void shunt_fork_rest_none(struct shunt_fork_slot *slot);
+/* The count of the rest that would begin now; 0: none can, because a relative has taken the stream or it rests. */
+uint64_t shunt_fork_rest_next(const struct shunt_fork_slot *slot);
+/* The owner's stream rests: before a fork. */
+void shunt_fork_rest_begin(struct shunt_fork_slot *slot, uint64_t rest);
+/* The owner is about to use the stream. False: a relative has taken it. */
+bool shunt_fork_rest_end(struct shunt_fork_slot *slot);
+/* The stream is the owner's, also if a relative has tried; or the slot has been taken for a new stream. */
+void shunt_fork_rest_revoke(struct shunt_fork_slot *slot);
+/* A relative has taken the stream, or is about to. `slot`: NULL: no. */
+bool shunt_fork_rest_is_taken(const struct shunt_fork_slot *slot);
+/* The process `pid` takes the stream, which is in the rest with this count. False: its owner has used it, or another has taken it. */
+bool shunt_fork_rest_take(struct shunt_fork_slot *slot, uint64_t rest, pid_t pid);
 
 #endif

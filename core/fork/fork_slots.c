@@ -6,7 +6,6 @@
 #include "core/fork/fork_door.h"
 #include "core/fork/fork_rest.h"
 #include "core/fork/fork_slots.h"
-#include "core/service.h"
 
 /*
  * A slot's first word: owner, three marks, how many hold it, generation. Given up, it has the next generation: to
@@ -57,42 +56,37 @@ static uint64_t given_up(uint64_t word)
 }
 
 /* The slot's word while it is this stream's. */
-static bool slot_look(const struct shunt_stream *stream, uint64_t *word)
+static bool slot_look(const struct shunt_holders *holders, uint64_t *word)
 {
-	if (!stream->sharing.slot)
+	if (!holders->slot)
 		return false;
-	*word = atomic_load(&stream->sharing.slot->word);
-	return generation_of(*word) == stream->sharing.generation;
+	*word = atomic_load(&holders->slot->word);
+	return generation_of(*word) == holders->generation;
 }
 
 /* --- slots --- */
 
-bool shunt_fork_slots_prepare(struct shunt_engine *engine)
+bool shunt_fork_slots_prepare(struct shunt_forks *forks, const struct shunt_sys *sys)
 {
 	void *made;
 
-	if (engine->shared)
+	if (forks->shared)
 		return true;
 	made = mmap(NULL, SHUNT_FORK_SLOTS_BYTES, PROT_READ | PROT_WRITE,
 		    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (made == MAP_FAILED)
 		return false;
-	if (!shunt_fork_door_begin(engine, &((struct shunt_fork_slots *)made)->family)) {
+	if (!shunt_fork_door_begin(sys, &((struct shunt_fork_slots *)made)->family)) {
 		munmap(made, SHUNT_FORK_SLOTS_BYTES);
 		return false;
 	}
-	engine->shared = made;
+	forks->shared = made;
 	return true;
 }
 
-struct shunt_fork_family *shunt_fork_slots_family(struct shunt_engine *engine)
+struct shunt_fork_family *shunt_fork_slots_family(struct shunt_forks *forks)
 {
-	return engine->shared ? &engine->shared->family : NULL;
-}
-
-static struct shunt_fork_slots *pages(struct shunt_engine *engine)
-{
-	return shunt_fork_slots_prepare(engine) ? engine->shared : NULL;
+	return forks->shared ? &forks->shared->family : NULL;
 }
 
 /* Its owner has been killed: what others hold of it is the kernel's. */
@@ -101,7 +95,7 @@ static bool is_orphan(uint64_t word)
 	return owner_of(word) && kill(owner_of(word), 0) && errno == ESRCH;
 }
 
-static bool slot_take(struct shunt_stream *stream, struct shunt_fork_slot *slot, uint64_t owner,
+static bool slot_take(struct shunt_holders *holders, struct shunt_fork_slot *slot, uint64_t owner,
 		      bool orphans)
 {
 	uint64_t word = atomic_load(&slot->word), taken;
@@ -111,21 +105,22 @@ static bool slot_take(struct shunt_stream *stream, struct shunt_fork_slot *slot,
 	taken = given_up(word) | HOLDER | owner;
 	if (!atomic_compare_exchange_strong(&slot->word, &word, taken))
 		return false;
-	shunt_fork_rest_none(slot);
-	stream->sharing.generation = generation_of(taken);
-	stream->sharing.slot = slot;
+	shunt_fork_rest_revoke(slot);
+	holders->generation = generation_of(taken);
+	holders->slot = slot;
 	return true;
 }
 
-static bool new_slot(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t owner)
+bool shunt_fork_slots_take(struct shunt_forks *forks, struct shunt_holders *holders, bool linked)
 {
-	struct shunt_fork_slots *shared = pages(engine);
+	uint64_t owner = linked ? ON_LINK | (uint64_t)forks->pid : 0;
+	struct shunt_fork_slots *shared = forks->shared;
 
-	for (int orphans = 0; shared && orphans < 2; orphans++) {
+	for (int orphans = 0; orphans < 2; orphans++) {
 		for (uint32_t i = 0; i < SLOTS; i++) {
 			uint32_t at = atomic_fetch_add_explicit(&shared->hint, 1, memory_order_relaxed) % SLOTS;
 
-			if (slot_take(stream, &shared->slot[at], owner, orphans))
+			if (slot_take(holders, &shared->slot[at], owner, orphans))
 				return true;
 		}
 	}
@@ -134,129 +129,129 @@ static bool new_slot(struct shunt_engine *engine, struct shunt_stream *stream, u
 
 /* --- who has it --- */
 
-enum shunt_whose shunt_fork_slots_touch(struct shunt_stream *stream)
+enum shunt_whose shunt_fork_slots_touch(struct shunt_forks *forks, struct shunt_holders *holders)
 {
-	pid_t pid = stream->engine->pid;
+	pid_t pid = forks->pid;
 	uint64_t word;
 
-	if (!stream->sharing.slot)
+	if (!holders->slot)
 		return SHUNT_OURS;
-	while (slot_look(stream, &word)) {
+	while (slot_look(holders, &word)) {
 		if (owner_of(word) == pid)
 			return SHUNT_OURS;
 		if (word & ON_LINK)
 			return SHUNT_ANOTHERS;
 		if (!owner_of(word) &&
-		    atomic_compare_exchange_strong(&stream->sharing.slot->word, &word, word | pid))
+		    atomic_compare_exchange_strong(&holders->slot->word, &word, word | pid))
 			return SHUNT_OURS;
 		if (owner_of(word) && owner_of(word) != pid)
-			shunt_fork_slots_settle(stream);	/* two have touched it */
+			shunt_fork_slots_settle(forks, holders);	/* two have touched it */
 	}
 	return SHUNT_KERNELS;
 }
 
-bool shunt_fork_slots_commit(struct shunt_stream *stream)
+bool shunt_fork_slots_commit(struct shunt_forks *forks, struct shunt_holders *holders)
 {
-	pid_t pid = stream->engine->pid;
+	pid_t pid = forks->pid;
 	uint64_t word;
 
-	if (!stream->sharing.slot)
+	if (!holders->slot)
 		return true;
-	while (slot_look(stream, &word) && owner_of(word) == pid)
-		if (atomic_compare_exchange_strong(&stream->sharing.slot->word, &word,
+	while (slot_look(holders, &word) && owner_of(word) == pid)
+		if (atomic_compare_exchange_strong(&holders->slot->word, &word,
 						   word | ON_LINK))
 			return true;
 	return false;
 }
 
-bool shunt_fork_slots_settle(struct shunt_stream *stream)
+bool shunt_fork_slots_settle(struct shunt_forks *forks, struct shunt_holders *holders)
 {
-	pid_t pid = stream->engine->pid;
+	pid_t pid = forks->pid;
 	uint64_t word;
 
-	while (slot_look(stream, &word)) {
+	while (slot_look(holders, &word)) {
 		if (word & ON_LINK && owner_of(word) != pid)
 			return false;
-		if (atomic_compare_exchange_strong(&stream->sharing.slot->word, &word,
+		if (atomic_compare_exchange_strong(&holders->slot->word, &word,
 						   given_up(word)))
 			break;
 	}
 	return true;
 }
 
-void shunt_fork_slots_leave(struct shunt_stream *stream)
+void shunt_fork_slots_leave(struct shunt_forks *forks, struct shunt_holders *holders)
 {
-	pid_t pid = stream->engine->pid;
+	pid_t pid = forks->pid;
 	uint64_t word, left;
 
-	while (slot_look(stream, &word)) {
+	while (slot_look(holders, &word)) {
 		if (owner_of(word) == pid || holders_of(word) <= 1)
 			left = given_up(word);
 		else
 			left = holders_of(word) == HOLDERS_MAX ? word : word - HOLDER;
-		if (atomic_compare_exchange_strong(&stream->sharing.slot->word, &word, left))
+		if (atomic_compare_exchange_strong(&holders->slot->word, &word, left))
 			break;
 	}
-	stream->sharing.generation = UINT32_MAX;
+	holders->generation = UINT32_MAX;
 }
 
-bool shunt_fork_slots_held(const struct shunt_stream *stream)
+bool shunt_fork_slots_held(const struct shunt_holders *holders)
 {
 	uint64_t word;
 
-	return stream->sharing.forked & SHUNT_FORK_LOST ||
-	       (slot_look(stream, &word) &&
-		(holders_of(word) > 1 || shunt_fork_rest_is_taken(stream)));
+	return holders->forked & SHUNT_FORK_LOST ||
+	       (slot_look(holders, &word) &&
+		(holders_of(word) > 1 || shunt_fork_rest_is_taken(holders->slot)));
 }
 
-bool shunt_fork_slots_counts(const struct shunt_stream *stream)
+bool shunt_fork_slots_counts(const struct shunt_holders *holders)
 {
 	uint64_t word;
 
-	return slot_look(stream, &word);
+	return slot_look(holders, &word);
 }
 
 /* Where the slot is another stream's by now, its holders look once too often. */
-static _Atomic uint16_t *changes_of(const struct shunt_stream *stream)
+static _Atomic uint16_t *changes_of(struct shunt_forks *forks, const struct shunt_holders *holders)
 {
-	struct shunt_fork_slots *shared = stream->engine->shared;
-	const struct shunt_fork_slot *slot = stream->sharing.slot;
+	struct shunt_fork_slots *shared = forks->shared;
+	const struct shunt_fork_slot *slot = holders->slot;
 
 	return slot ? &shared->changes[slot - shared->slot] : NULL;
 }
 
-uint16_t shunt_fork_slots_change(const struct shunt_stream *stream)
+uint16_t shunt_fork_slots_change(struct shunt_forks *forks, const struct shunt_holders *holders)
 {
-	_Atomic uint16_t *changes = changes_of(stream);
+	_Atomic uint16_t *changes = changes_of(forks, holders);
 
 	return changes ? (uint16_t)(atomic_fetch_add(changes, 1) + 1) : 0;
 }
 
-uint16_t shunt_fork_slots_changes(const struct shunt_stream *stream)
+uint16_t shunt_fork_slots_changes(struct shunt_forks *forks, const struct shunt_holders *holders)
 {
-	_Atomic uint16_t *changes = changes_of(stream);
+	_Atomic uint16_t *changes = changes_of(forks, holders);
 
 	return changes ? atomic_load(changes) : 0;
 }
 
-pid_t shunt_fork_slots_owner(const struct shunt_stream *stream)
+pid_t shunt_fork_slots_owner(const struct shunt_holders *holders)
 {
 	uint64_t word;
 
-	if (!slot_look(stream, &word) || (word & (ON_LINK | HANDED)) != ON_LINK)
+	if (!slot_look(holders, &word) || (word & (ON_LINK | HANDED)) != ON_LINK)
 		return 0;
 	return owner_of(word);
 }
 
 /* --- it is asked for --- */
 
-pid_t shunt_fork_slots_ask(struct shunt_stream *stream, struct shunt_question *asked)
+pid_t shunt_fork_slots_ask(struct shunt_holders *holders, struct shunt_question *asked)
 {
 	uint64_t word;
 
-	*asked = (struct shunt_question) { stream->sharing.slot, stream->sharing.generation };
-	while (slot_look(stream, &word) && word & ON_LINK && !(word & HANDED))
-		if (word & ASKED || atomic_compare_exchange_strong(&stream->sharing.slot->word,
+	*asked = (struct shunt_question) { holders->slot, holders->generation };
+	while (slot_look(holders, &word) && word & ON_LINK && !(word & HANDED))
+		if (word & ASKED || atomic_compare_exchange_strong(&holders->slot->word,
 								   &word, word | ASKED))
 			return owner_of(word);
 	return 0;
@@ -271,94 +266,53 @@ enum shunt_told shunt_fork_slots_told(const struct shunt_question *asked)
 	return word & ASKED ? SHUNT_TOLD_NOTHING : SHUNT_TOLD_NO;
 }
 
-bool shunt_fork_slots_is_asked(const struct shunt_stream *stream)
+bool shunt_fork_slots_is_asked(const struct shunt_holders *holders)
 {
 	uint64_t word;
 
-	return slot_look(stream, &word) && word & ASKED;
+	return slot_look(holders, &word) && word & ASKED;
 }
 
-void shunt_fork_slots_tell(struct shunt_stream *stream, bool handed)
+void shunt_fork_slots_tell(struct shunt_forks *forks, struct shunt_holders *holders, bool handed)
 {
 	uint64_t word;
 
-	while (slot_look(stream, &word) && owner_of(word) == stream->engine->pid)
-		if (atomic_compare_exchange_strong(&stream->sharing.slot->word, &word,
+	while (slot_look(holders, &word) && owner_of(word) == forks->pid)
+		if (atomic_compare_exchange_strong(&holders->slot->word, &word,
 						   (word & ~ASKED) | (handed ? HANDED : 0)))
 			break;
 }
 
-void shunt_fork_slots_tell_taken(struct shunt_stream *stream)
+void shunt_fork_slots_tell_taken(struct shunt_holders *holders)
 {
 	uint64_t word;
 
-	while (slot_look(stream, &word))
-		if (atomic_compare_exchange_strong(&stream->sharing.slot->word, &word,
+	while (slot_look(holders, &word))
+		if (atomic_compare_exchange_strong(&holders->slot->word, &word,
 						   (word & ~ASKED) | HANDED))
 			break;
 }
 
 /* --- before a fork --- */
 
-/* The child will hold it as well. A count of HOLDERS_MAX stays. */
-static void add_holder(struct shunt_stream *stream)
+/* A count of HOLDERS_MAX stays. */
+void shunt_fork_slots_add(struct shunt_holders *holders)
 {
 	uint64_t word;
 
-	while (slot_look(stream, &word) && holders_of(word) < HOLDERS_MAX)
-		if (atomic_compare_exchange_strong(&stream->sharing.slot->word, &word,
+	while (slot_look(holders, &word) && holders_of(word) < HOLDERS_MAX)
+		if (atomic_compare_exchange_strong(&holders->slot->word, &word,
 						   word + HOLDER))
 			return;
 }
 
-static bool has_slot(struct shunt_sharing *sharing, struct shunt_stream *stream, uint8_t state)
+_Atomic uint32_t *shunt_fork_slots_want(struct shunt_forks *forks, uint32_t value)
 {
-	uint64_t word;
+	struct shunt_fork_slots *shared = forks->shared;
+	uint32_t at = atomic_fetch_add(&shared->wanted_count, 1);
 
-	if (slot_look(stream, &word))
-		return true;
-	if (sharing->full || state == SHUNT_FOREIGN)
-		return false;
-	sharing->full = !new_slot(sharing->engine, stream, state == SHUNT_LINKED ? ON_LINK | sharing->engine->pid : 0);
-	return !sharing->full;
-}
-
-int shunt_fork_slots_add(struct shunt_stream *stream, void *arg)
-{
-	uint8_t state = atomic_load(&stream->state);
-
-	if (stream->fd < 0 || stream->sharing.forked & SHUNT_FORK_LOST ||
-	    (state != SHUNT_CANDIDATE && state != SHUNT_LINKED && state != SHUNT_FOREIGN))
-		return 0;
-	if (state == SHUNT_CANDIDATE && atomic_load(&stream->usage)) {
-		shunt_fork_slots_settle(stream);
-		return 0;
-	}
-	if (!has_slot(arg, stream, state))
-		return 0;
-	add_holder(stream);
-	atomic_fetch_or(&stream->mode, SHUNT_MODE_SHARED);
-	if (state == SHUNT_LINKED)
-		shunt_fork_rest_begin(stream);
-	/* A thread that uses it now sees the slot, or is seen here. */
-	if (state == SHUNT_CANDIDATE && atomic_load(&stream->usage))
-		shunt_fork_slots_settle(stream);
-	return 0;
-}
-
-void shunt_fork_slots_wanted(struct shunt_engine *engine)
-{
-	uint32_t at;
-
-	shunt_lock_take(&engine->rendezvous_lock);
-	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
-		if (r->wanted != &r->own_wanted || !pages(engine))
-			continue;
-		at = atomic_fetch_add(&engine->shared->wanted_count, 1);
-		if (at >= WANTED - 2)
-			break;
-		engine->shared->wanted[at] = r->own_wanted;
-		r->wanted = &engine->shared->wanted[at];
-	}
-	shunt_lock_leave(&engine->rendezvous_lock);
+	if (at >= WANTED - 2)
+		return NULL;
+	shared->wanted[at] = value;
+	return &shared->wanted[at];
 }

@@ -28,13 +28,14 @@
 #ifndef SHUNT_CORE_FORK_FORK_SLOTS_H
 #define SHUNT_CORE_FORK_FORK_SLOTS_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-struct shunt_engine;
 struct shunt_fork_family;
-struct shunt_stream;
+struct shunt_fork_slots;
+struct shunt_sys;
 
 #define SHUNT_FORK_SLOTS_BYTES (1 << 20)	/* mapped; backed on touch */
 
@@ -46,33 +47,54 @@ struct shunt_fork_slot {
 
 enum shunt_whose { SHUNT_OURS, SHUNT_KERNELS, SHUNT_ANOTHERS };
 
-struct shunt_sharing {
-	struct shunt_engine *engine;
-	bool full;	/* there is no slot left */
+/* The room's part of an engine. */
+struct shunt_forks {
+	pid_t pid;			/* of this process */
+	uint32_t doors;			/* names that the doors of this process have had (fork_door.h) */
+	struct shunt_fork_slots *shared;	/* the page that relatives see, too; NULL: not needed yet */
 };
 
-/* Before a fork, for each stream: a slot for what both processes will hold. 0. streams_lock held. */
-int shunt_fork_slots_add(struct shunt_stream *stream, void *sharing);
-/* The same: the children see when claims come for what the owner does not have, and need not ask for it. */
-void shunt_fork_slots_wanted(struct shunt_engine *engine);
+/* How forks have left a connection. Bits. */
+enum shunt_forked {
+	SHUNT_FORK_LOST = 1 << 0,	/* there is a second owner, and there was no slot to count them */
+	SHUNT_FORK_INHERITED = 1 << 1,	/* this process is not the first */
+};
+
+/* Other processes that hold a connection, since a fork. A part of its stream. */
+struct shunt_holders {
+	uint8_t forked;		/* enum shunt_forked */
+	struct shunt_fork_slot *_Atomic slot;	/* what its holders know of each other; NULL: nobody else holds it */
+	uint32_t generation;	/* of the slot; UINT32_MAX: this process is not counted there any more */
+	uint64_t rest;		/* the slot's count of uses when it came to rest before the last fork; 0: it did not */
+};
+
+/*
+ * A slot for a connection that has none, and this process holds it; `linked`: on a link of ours. There is a page.
+ * streams_lock held. False: no slot is free.
+ */
+bool shunt_fork_slots_take(struct shunt_forks *forks, struct shunt_holders *holders, bool linked);
+/* A child will hold it, too. Before a fork; streams_lock held. */
+void shunt_fork_slots_add(struct shunt_holders *holders);
+/* A word of the page with this value; NULL: there is none left. There is a page. */
+_Atomic uint32_t *shunt_fork_slots_want(struct shunt_forks *forks, uint32_t value);
 /* It is used for the first time by this process. A stream that nobody shares is ours. */
-enum shunt_whose shunt_fork_slots_touch(struct shunt_stream *stream);
+enum shunt_whose shunt_fork_slots_touch(struct shunt_forks *forks, struct shunt_holders *holders);
 /* It moves to a link of ours. False: somebody else has touched it. */
-bool shunt_fork_slots_commit(struct shunt_stream *stream);
+bool shunt_fork_slots_commit(struct shunt_forks *forks, struct shunt_holders *holders);
 /* It is to be the kernel's for all. False: it is on another process's link, who must be asked. */
-bool shunt_fork_slots_settle(struct shunt_stream *stream);
+bool shunt_fork_slots_settle(struct shunt_forks *forks, struct shunt_holders *holders);
 /* We hold it no more; once. */
-void shunt_fork_slots_leave(struct shunt_stream *stream);
+void shunt_fork_slots_leave(struct shunt_forks *forks, struct shunt_holders *holders);
 /* Has it a slot that counts who holds it? */
-bool shunt_fork_slots_counts(const struct shunt_stream *stream);
+bool shunt_fork_slots_counts(const struct shunt_holders *holders);
 /* The process that has it on a link, and has not handed it over; 0: none, or the slot is not this stream's any more. */
-pid_t shunt_fork_slots_owner(const struct shunt_stream *stream);
+pid_t shunt_fork_slots_owner(const struct shunt_holders *holders);
 /* Does another process hold it, or has one taken it, as far as we know? */
-bool shunt_fork_slots_held(const struct shunt_stream *stream);
+bool shunt_fork_slots_held(const struct shunt_holders *holders);
 /* This process has changed flags or options of the socket. How many changes there have been, of 16 bits. */
-uint16_t shunt_fork_slots_change(const struct shunt_stream *stream);
+uint16_t shunt_fork_slots_change(struct shunt_forks *forks, const struct shunt_holders *holders);
 /* How many there have been; without a slot 0. */
-uint16_t shunt_fork_slots_changes(const struct shunt_stream *stream);
+uint16_t shunt_fork_slots_changes(struct shunt_forks *forks, const struct shunt_holders *holders);
 
 /*
  * It is on a relative's link, and is to be the kernel's. Only relatives see the page, so a mark
@@ -85,17 +107,17 @@ struct shunt_question {
 };
 enum shunt_told { SHUNT_TOLD_NOTHING, SHUNT_TOLD_YES, SHUNT_TOLD_NO };
 
-pid_t shunt_fork_slots_ask(struct shunt_stream *stream, struct shunt_question *asked);
+pid_t shunt_fork_slots_ask(struct shunt_holders *holders, struct shunt_question *asked);
 /* The owner's answer. Any time later, also when the stream is gone. */
 enum shunt_told shunt_fork_slots_told(const struct shunt_question *asked);
 /* The owner's side: does somebody ask? And the answer. */
-bool shunt_fork_slots_is_asked(const struct shunt_stream *stream);
-void shunt_fork_slots_tell(struct shunt_stream *stream, bool handed);
-/* It has been: by a relative that has taken it from the owner (fork_rest.h). */
-void shunt_fork_slots_tell_taken(struct shunt_stream *stream);
+bool shunt_fork_slots_is_asked(const struct shunt_holders *holders);
+void shunt_fork_slots_tell(struct shunt_forks *forks, struct shunt_holders *holders, bool handed);
+/* It has been: by a relative that has taken it from the owner (core/stream/rest.h). */
+void shunt_fork_slots_tell_taken(struct shunt_holders *holders);
 /* Without the page a child could not have back what is on a link. Before there is one. */
-bool shunt_fork_slots_prepare(struct shunt_engine *engine);
+bool shunt_fork_slots_prepare(struct shunt_forks *forks, const struct shunt_sys *sys);
 /* The makings of the names of relatives' doors; NULL: there is no page. */
-struct shunt_fork_family *shunt_fork_slots_family(struct shunt_engine *engine);
+struct shunt_fork_family *shunt_fork_slots_family(struct shunt_forks *forks);
 
 #endif

@@ -58,7 +58,7 @@ struct shunt_link {
 	uint32_t proving;	/* proofs under way, at the accepting end; service thread */
 	bool peer_retains;
 	bool nonces;		/* that is how a connection is proven to be the claimant's (proof.h) */
-	uint8_t kin[SHUNT_KIN_BYTES];	/* what our relatives show to the peer (core/fork/fork_rest.h); written before a fork */
+	uint8_t kin[SHUNT_KIN_BYTES];	/* what our relatives show to the peer (core/stream/rest.h); written before a fork */
 	bool kin_told;		/* the peer knows; the same */
 	bool kin_heard;		/* and we know what its relatives show; service thread, as is the next */
 	uint8_t peer_kin[SHUNT_KIN_BYTES];

@@ -29,7 +29,7 @@ struct shunt_thread;
 
 /*
  * Being handed back for good: asked, and what the peer said. RESTING: not used since a fork, so a relative may take it
- * (core/fork/fork_rest.h). TAKEN: one has, and the peer has not confirmed that yet.
+ * (core/stream/rest.h). TAKEN: one has, and the peer has not confirmed that yet.
  */
 enum shunt_retiring {
 	SHUNT_STAYING,

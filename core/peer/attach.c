@@ -116,8 +116,8 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 		result = -EBUSY;
 	if (!result)
 		result = shunt_epset_prepare(engine, stream);
-	if (!result &&
-	    (!shunt_fork_slots_commit(stream) || !attach_begin(engine, stream, peer)))
+	if (!result && (!shunt_fork_slots_commit(&stream->engine->forks, &stream->sharing) ||
+			!attach_begin(engine, stream, peer)))
 		result = -EBUSY;
 	if (!result && accept) {
 		accept->accept.tcp = shunt_mock_wants_tcp(stream);

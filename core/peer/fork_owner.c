@@ -94,7 +94,7 @@ void shunt_fork_owner_run(struct shunt_task *task)
 
 static bool is_wanted(const struct shunt_stream *stream)
 {
-	return shunt_fork_slots_is_asked(stream) ||
+	return shunt_fork_slots_is_asked(&stream->sharing) ||
 	       atomic_load(&((struct shunt_stream *)stream)->handing.wanted);
 }
 
@@ -108,7 +108,7 @@ static int find_wanted(struct shunt_stream *stream, void *arg)
 	if (stream->fd < 0 || !is_wanted(stream))
 		return 0;
 	if (atomic_load(&stream->state) != SHUNT_LINKED) {
-		shunt_fork_slots_tell(stream, true);
+		shunt_fork_slots_tell(&stream->engine->forks, &stream->sharing, true);
 		atomic_store(&stream->handing.wanted, false);
 		return 0;
 	}

@@ -92,7 +92,7 @@ static int say_hello(struct shunt_link *link)
 	hello->arena_bytes = link->arena.memory.bytes;
 	hello->rkey = link->arena.lines->rkey;
 	hello->streams = link->table_size;
-	hello->pid = link->engine->pid;
+	hello->pid = link->engine->forks.pid;
 	hello->kind = link->device->kind->number;
 	hello->nonces = link->nonces;
 	hello->maps = shunt_narrow_u32(shunt_share_maps(link) / SHUNT_MAPS_BYTES);

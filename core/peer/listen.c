@@ -104,8 +104,8 @@ void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *
 {
 	struct shunt_crowd crowd = { .count = 0 };
 
-	if (rendezvous->fd >= 0 || atomic_load(&rendezvous->is_worker) || engine->pid != getpid() ||
-	    !engine->serve(engine))
+	if (rendezvous->fd >= 0 || atomic_load(&rendezvous->is_worker) ||
+	    engine->forks.pid != getpid() || !engine->serve(engine))
 		return;
 	shunt_lock_take(&engine->rendezvous_lock);
 	if (rendezvous->fd < 0 && (!rendezvous->listener || shunt_leave_is_due(engine) ||
@@ -244,5 +244,23 @@ void shunt_listen_finish(struct shunt_engine *engine)
 	shunt_lock_take(&engine->rendezvous_lock);
 	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next)
 		shunt_rendezvous_unname(engine, r);
+	shunt_lock_leave(&engine->rendezvous_lock);
+}
+
+void shunt_listen_share(struct shunt_engine *engine)
+{
+	shunt_lock_take(&engine->rendezvous_lock);
+	for (struct shunt_rendezvous *r = engine->rendezvous; r; r = r->next) {
+		_Atomic uint32_t *word;
+
+		if (r->wanted != &r->own_wanted)
+			continue;
+		word = shunt_fork_slots_prepare(&engine->forks, engine->sys) ?
+			       shunt_fork_slots_want(&engine->forks, r->own_wanted) :
+			       NULL;
+		if (!word)
+			break;
+		r->wanted = word;
+	}
 	shunt_lock_leave(&engine->rendezvous_lock);
 }

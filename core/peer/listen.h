@@ -25,5 +25,7 @@ void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *str
 void shunt_listen_again(struct shunt_engine *engine);
 /* The process ends: its names that are files go. */
 void shunt_listen_finish(struct shunt_engine *engine);
+/* Before a fork: the children see when claims come for what the owner does not have, and need not ask for it. */
+void shunt_listen_share(struct shunt_engine *engine);
 
 #endif

@@ -37,7 +37,7 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	const struct shunt_seat_in *in = &stream->seat->in;
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_intake_final(&in->intake) ||
-	    stream->fd < 0 || shunt_fork_slots_held(stream) ||
+	    stream->fd < 0 || shunt_fork_slots_held(&stream->sharing) ||
 	    stream->parting != SHUNT_PARTING_NONE || shunt_end_has(&stream->end, ENDS) ||
 	    shunt_end_error(&stream->end) || shunt_end_at(&stream->end) != SHUNT_NEVER ||
 	    atomic_load(&stream->seat->release) || !shunt_stream_stays(stream) ||

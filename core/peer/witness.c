@@ -348,7 +348,7 @@ static int own_inode(struct shunt_service *service)
 	const struct shunt_sys *sys = service->engine->sys;
 	int ends[2], result;
 
-	if (witness->process == service->engine->pid)
+	if (witness->process == service->engine->forks.pid)
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return -errno;
@@ -356,7 +356,7 @@ static int own_inode(struct shunt_service *service)
 	sys->close(ends[0]);
 	sys->close(ends[1]);
 	if (!result)
-		witness->process = service->engine->pid;
+		witness->process = service->engine->forks.pid;
 	return result;
 }
 

@@ -174,7 +174,7 @@ int shunt_stream_set_pacing(struct shunt_stream *stream, int fd, const void *val
 	int result = 0;
 
 	/* The process with the link would not see it. */
-	if (shunt_fork_slots_held(stream))
+	if (shunt_fork_slots_held(&stream->sharing))
 		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_OPTION);
 	shunt_lock_take(&stream->tx.lock);
 	shunt_lock_take(&engine->streams_lock);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/fork/fork_rest.h"
+#include "core/stream/rest.h"
 #include "core/recovery/failover.h"
 #include <errno.h>
 #include <sys/epoll.h>
@@ -205,7 +205,7 @@ static int resume(struct shunt_engine *engine, struct shunt_stream *stream, uint
 
 static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	shunt_fork_rest_over(stream);
+	shunt_rest_over(stream);
 	shunt_pinned_tell(stream);
 	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |

@@ -331,7 +331,8 @@ static bool is_on_link(struct shunt_stream *stream, void *unused)
 {
 	(void)unused;
 	return atomic_load(&stream->state) == SHUNT_LINKED &&
-	       shunt_heading_on_link(&stream->seat->out.heading) && !shunt_fork_slots_held(stream);
+	       shunt_heading_on_link(&stream->seat->out.heading) &&
+	       !shunt_fork_slots_held(&stream->sharing);
 }
 
 /* exit() closes every connection. Where that resets, nothing is repeated. */

@@ -35,7 +35,7 @@ static int knock_at(struct shunt_engine *engine, pid_t owner, uint32_t number, i
 	socklen_t length;
 	struct ucred peer;
 
-	shunt_fork_door_name(engine, owner, number, name);
+	shunt_fork_door_name(&engine->forks, owner, number, name);
 	length = shunt_endpoint_address(name, &address);
 
 	if (engine->sys->connect(to, (struct sockaddr *)&address, length))
@@ -106,7 +106,7 @@ static int door_knock(struct shunt_engine *engine, pid_t owner, bool foreign, in
 {
 	int result = -ECONNREFUSED, said;
 
-	for (uint32_t number = shunt_fork_door_count(engine); number-- > 0;) {
+	for (uint32_t number = shunt_fork_door_count(&engine->forks); number-- > 0;) {
 		*to = foreign ? open_foreign(engine) : open_private(engine);
 		said = *to < 0 ? -EMFILE : knock_at(engine, owner, number, *to);
 		if (!said)
@@ -171,7 +171,7 @@ int shunt_handover_ask_parent(struct shunt_engine *engine, struct shunt_stream *
 	int result, state = shunt_cancel_off();
 
 	atomic_store(&stream->handing.wanted, true);
-	result = owner_ask(engine, engine->pid, NULL, stream);
+	result = owner_ask(engine, engine->forks.pid, NULL, stream);
 	shunt_cancel_restore(state);
 	return result;
 }
@@ -211,7 +211,7 @@ int shunt_handover_ask(struct shunt_engine *engine, int fd, struct shunt_stream 
 	state = shunt_cancel_off();
 	shunt_streams_hold(stream);	/* another thread may close it */
 	if (stream->sharing.slot) {	/* else there were too many to be counted */
-		owner = shunt_fork_slots_ask(stream, &asked);
+		owner = shunt_fork_slots_ask(&stream->sharing, &asked);
 		/* 0: it has been handed back meanwhile. */
 		result = owner ? owner_ask(engine, owner, &asked, stream) : 0;
 	}
@@ -234,7 +234,7 @@ void shunt_handover_answer(struct shunt_engine *engine, struct shunt_stream *str
 
 	if (fd < 0)
 		return;
-	shunt_fork_slots_tell(stream,
+	shunt_fork_slots_tell(&stream->engine->forks, &stream->sharing,
 			      atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED);
 	atomic_store(&stream->handing.wanted, false);
 	shunt_porter_dismiss(&engine->porter, fd);

@@ -25,6 +25,7 @@ stream_sources = \
 	core/stream/ready.c core/stream/ready.h \
 	core/stream/reset_unread.c core/stream/reset_unread.h \
 	core/stream/repeat.c core/stream/repeat.h \
+	core/stream/rest.c core/stream/rest.h \
 	core/stream/retire.c core/stream/retire.h \
 	core/stream/takeover.c core/stream/takeover.h \
 	core/stream/rings.c core/stream/rings.h \

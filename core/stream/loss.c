@@ -4,7 +4,7 @@
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
 #include "core/engine.h"
-#include "core/fork/fork_rest.h"
+#include "core/stream/rest.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/credit.h"
 #include "core/stream/loss.h"
@@ -116,7 +116,7 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 		if (!shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 		    (is_ours_lost(stream) || (proven && is_theirs_lost(stream))))
 			shunt_loss_end(engine, stream, stream->seat->link->lost);
-		shunt_fork_rest_over(stream);
+		shunt_rest_over(stream);
 		if (shunt_intake_on_link(&in->intake))
 			atomic_store(&in->boundary, atomic_load(&in->tail));
 		if (shunt_heading_on_link(&out->heading) && !shunt_heading_halted(&out->heading))

@@ -16,6 +16,8 @@ void shunt_low_water_ask(struct shunt_stream *stream)
 
 void shunt_low_water_look(struct shunt_stream *stream)
 {
-	if (shunt_stream_mode_differs(atomic_load(&stream->mode), shunt_fork_slots_changes(stream)))
+	if (shunt_stream_mode_differs(
+		    atomic_load(&stream->mode),
+		    shunt_fork_slots_changes(&stream->engine->forks, &stream->sharing)))
 		shunt_low_water_ask(stream);
 }

@@ -13,7 +13,9 @@ void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && !shunt_stream_knows_more(stream))
 		atomic_store(&stream->state,
-			     shunt_fork_slots_settle(stream) ? SHUNT_PLAIN : SHUNT_FOREIGN);
+			     shunt_fork_slots_settle(&stream->engine->forks, &stream->sharing) ?
+				     SHUNT_PLAIN :
+				     SHUNT_FOREIGN);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	shunt_marks_undo(stream);	/* another process may have the socket soon */
@@ -21,7 +23,7 @@ void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *strea
 
 bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	enum shunt_whose whose = shunt_fork_slots_touch(stream);
+	enum shunt_whose whose = shunt_fork_slots_touch(&stream->engine->forks, &stream->sharing);
 
 	if (whose != SHUNT_OURS)
 		shunt_streams_plain(engine, stream, SHUNT_REASON_FORK);

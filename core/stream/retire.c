@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include "core/fd/thread.h"
 #include "core/stream/handover.h"
+#include "core/stream/rest.h"
 #include "core/fork/fork_rest.h"
 #include "core/fork/fork_slots.h"
 #include "core/leave.h"
@@ -116,7 +117,7 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
 	    atomic_load(&stream->seat->in.proof.state) != SHUNT_EXPECTED &&
-	    !shunt_fork_rest_holds(stream) &&
+	    !shunt_rest_holds(stream) &&
 	    atomic_load(&stream->seat->leaving.retiring) == SHUNT_STAYING &&
 	    !shunt_intake_final(&stream->seat->in.intake)) {
 		atomic_store(&stream->seat->leaving.retiring, SHUNT_RETIRING);
@@ -160,7 +161,7 @@ static void become_plain(struct shunt_stream *stream)
 {
 	atomic_store(&stream->state, SHUNT_PLAIN);
 	shunt_heading_turn(&stream->seat->out.heading, SHUNT_HEADING_RETIRES);
-	shunt_fork_slots_settle(stream);
+	shunt_fork_slots_settle(&stream->engine->forks, &stream->sharing);
 }
 
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -259,7 +260,7 @@ static bool is_taken(const struct shunt_stream *stream)
 	uint8_t retiring = atomic_load(&stream->seat->leaving.retiring);
 
 	return retiring == SHUNT_TAKEN ||
-	       (retiring == SHUNT_RESTING && shunt_fork_rest_is_taken(stream));
+	       (retiring == SHUNT_RESTING && shunt_fork_rest_is_taken(stream->sharing.slot));
 }
 
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done)
@@ -282,7 +283,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	if (taken && done)
 		stop_sending_taken(stream);
 	else if (taken)
-		shunt_fork_rest_revoke(stream);
+		shunt_rest_revoke(stream);
 	atomic_store(&stream->seat->leaving.retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
 	if (!taken)
 		stop_sending_heard(engine, stream);
@@ -562,7 +563,7 @@ static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 	/* The peer had not heard of a relative of ours before it asked, and does not listen to one any more. */
 	if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_RESTING ||
 	    atomic_load(&stream->seat->leaving.retiring) == SHUNT_TAKEN)
-		shunt_fork_rest_revoke(stream);
+		shunt_rest_revoke(stream);
 	result = give_back(engine, stream, stream->seat->leaving.offset, &message);
 	message.reason = result != 0;
 	if (result != -EAGAIN)
@@ -621,7 +622,7 @@ static bool stands(struct shunt_engine *engine, struct shunt_stream *stream,
 	bool on_link = stand->sent != SHUNT_NEVER, as_told;
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED || is_moot(stream) ||
-	    shunt_fork_rest_holds(stream) ||
+	    shunt_rest_holds(stream) ||
 	    atomic_load(&stream->seat->leaving.retiring) != SHUNT_STAYING ||
 	    atomic_load(&stream->seat->leaving.asked) != SHUNT_NOT_ASKED ||
 	    atomic_load(&in->proof.state) != SHUNT_PROVEN)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/fork/fork_rest.h"
+#include "core/stream/rest.h"
 #include "core/stream/rx.h"
 #include "core/lane/fault_device.h"
 #include <errno.h>
@@ -199,7 +199,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	if (__builtin_expect(atomic_load_explicit(&stream->seat->leaving.retiring,
 						  memory_order_relaxed) != SHUNT_STAYING,
 			     0) &&
-	    shunt_fork_rest_holds(stream))
+	    shunt_rest_holds(stream))
 		return -EAGAIN;	/* where the next byte will come from is being settled */
 	for (;;) {
 		if (__builtin_expect(switch_due(stream), 0) || shunt_proof_is_next(stream))

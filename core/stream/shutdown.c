@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/fork/fork_rest.h"
+#include "core/stream/rest.h"
 #include "core/stream/shutdown.h"
 #include <errno.h>
 #include <sys/epoll.h>
@@ -99,7 +99,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	shunt_lock_take(&stream->tx.lock);
 	while (atomic_load(&stream->state) == SHUNT_LINKED &&
 	       atomic_load(&stream->seat->leaving.retiring) <= SHUNT_TAKEN &&
-	       shunt_fork_rest_holds(stream)) {	/* a fork's child has it */
+	       shunt_rest_holds(stream)) {	/* a fork's child has it */
 		shunt_lock_leave(&stream->tx.lock);
 		shunt_lock_leave(&stream->rx.lock);
 		if (shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK))

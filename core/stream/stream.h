@@ -16,6 +16,7 @@
 #include "core/base/lock.h"
 #include "core/base/reason.h"
 #include "core/fd/file.h"
+#include "core/fork/fork_slots.h"
 #include "core/loop/loop.h"
 #include "core/stream/end.h"
 #include "core/stream/marks.h"
@@ -30,7 +31,6 @@ struct shunt_watch;
 struct shunt_engine;
 struct shunt_cuts;
 struct shunt_pacing;
-struct shunt_fork_slot;
 struct shunt_pendings;
 struct shunt_rendezvous;
 
@@ -82,12 +82,6 @@ enum shunt_parting {
 	SHUNT_PARTING_NONE,
 	SHUNT_ORPHANED,		/* closed under a blocking call; fd is our own copy */
 	SHUNT_DISSOLVED,	/* by connect(AF_UNSPEC) */
-};
-
-/* How forks have left it. Bits. */
-enum shunt_forked {
-	SHUNT_FORK_LOST = 1 << 0,	/* there is a second owner, and there was no slot to count them */
-	SHUNT_FORK_INHERITED = 1 << 1,	/* this process is not the first */
 };
 
 enum shunt_track { SHUNT_TCP, SHUNT_LINK };
@@ -148,14 +142,6 @@ struct shunt_rx {	/* rx.lock */
 	struct shunt_bytes bytes;
 	_Atomic uint64_t answers;	/* id of a send that the program has read and not answered (traced.h); 0: none */
 	struct shunt_nonce_taking nonce;
-};
-
-/* Other processes that hold it, since a fork: fork_slots.h. */
-struct shunt_holders {
-	uint8_t forked;		/* enum shunt_forked */
-	struct shunt_fork_slot *_Atomic slot;	/* what its holders know of each other; NULL: nobody else holds it */
-	uint32_t generation;	/* of the slot; UINT32_MAX: this process is not counted there any more */
-	uint64_t rest;		/* the slot's count of uses when it came to rest before the last fork; 0: it did not */
 };
 
 /* Being handed back for good: retire.h. */

@@ -55,7 +55,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	uint8_t state;
 	bool seated;
 
-	if (shunt_fork_slots_held(stream) && atomic_load(&stream->state) == SHUNT_LINKED)
+	if (shunt_fork_slots_held(&stream->sharing) && atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
 	if (shunt_intake_repeats(&stream->seat->in.intake))
 		shunt_repeat_await(stream, fd);	/* what the closed socket would answer with a reset */
@@ -68,7 +68,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 		say_goodbye(engine, stream, fd);
 	shunt_short_lived_ends(engine, stream);
 	atomic_store(&stream->state, SHUNT_CLOSED);
-	shunt_fork_slots_leave(stream);
+	shunt_fork_slots_leave(&stream->engine->forks, &stream->sharing);
 	if (stream->tx.backlog.bytes)
 		shunt_backlog_await(engine, stream);
 	shunt_request_refuse(&engine->loop, &stream->refusing, false);

@@ -31,7 +31,7 @@ static void tell_relatives(struct shunt_stream *stream)
 
 	if (!shunt_stream_is_shared(stream))
 		return;
-	count = shunt_fork_slots_change(stream);
+	count = shunt_fork_slots_change(&stream->engine->forks, &stream->sharing);
 	mode = atomic_load(&stream->mode);
 	while (mode / SHUNT_MODE_SEEN == (uint16_t)(count - 1))
 		if (atomic_compare_exchange_weak(&stream->mode, &mode,
@@ -59,7 +59,8 @@ static void forget_options(struct shunt_engine *engine, int fd, struct shunt_str
 
 void shunt_stream_look_at_mode(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	uint32_t count = shunt_fork_slots_changes(stream), mode = atomic_load(&stream->mode), next;
+	uint32_t count = shunt_fork_slots_changes(&stream->engine->forks, &stream->sharing),
+		 mode = atomic_load(&stream->mode), next;
 	int flags, saved = errno;
 
 	if (!shunt_stream_mode_differs(mode, count))

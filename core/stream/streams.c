@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/fork/fork_rest.h"
+#include "core/stream/rest.h"
 #include "core/stream/sleep.h"
 #include "core/stream/streams.h"
 #include "core/stream/handover.h"
@@ -233,7 +233,7 @@ static void answer_nobody(struct shunt_stream *stream)
 {
 	uint8_t retiring = atomic_load(&stream->seat->leaving.retiring);
 
-	shunt_fork_rest_over(stream);
+	shunt_rest_over(stream);
 	if (retiring == SHUNT_RETIRING || retiring == SHUNT_TAKEN)
 		shunt_sleep_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
 	shunt_handover_answer(stream->engine, stream);

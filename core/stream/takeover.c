@@ -6,7 +6,7 @@
 #include "core/base/identity.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
-#include "core/fork/fork_rest.h"
+#include "core/stream/rest.h"
 #include "core/fork/fork_slots.h"
 #include "core/loop/endpoint.h"
 
@@ -86,7 +86,7 @@ static bool is_answered(struct shunt_engine *engine, int fd)
 
 void shunt_takeover_try(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	pid_t owner = shunt_fork_slots_owner(stream);
+	pid_t owner = shunt_fork_slots_owner(&stream->sharing);
 	bool had;
 	int fd;
 
@@ -95,9 +95,9 @@ void shunt_takeover_try(struct shunt_engine *engine, struct shunt_stream *stream
 	fd = door_connect(engine, stream->seat->link);
 	if (fd < 0)
 		return;
-	had = shunt_fork_rest_take(stream) && ask(engine, fd, owner, stream) &&
+	had = shunt_rest_take(stream) && ask(engine, fd, owner, stream) &&
 	      is_answered(engine, fd);
 	shunt_own_fds_close(&engine->fds, fd);
 	if (had)
-		shunt_fork_slots_tell_taken(stream);
+		shunt_fork_slots_tell_taken(&stream->sharing);
 }

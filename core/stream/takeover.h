@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A stream of a relative's link is had without the relative, which does not answer. If it has not used the stream since the
- * fork (core/fork/fork_rest.h), our copy says where its end stands. The other process of the link is told that, at its
+ * fork (core/stream/rest.h), our copy says where its end stands. The other process of the link is told that, at its
  * door (core/peer/kin_door.h). It sends again over TCP what the relative has not read, and looks to TCP for what comes
  * next.
  */

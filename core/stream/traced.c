@@ -47,7 +47,8 @@ static uint64_t new_id(struct shunt_engine *engine, struct shunt_trace_book *boo
 {
 	uint32_t number = atomic_fetch_add_explicit(&book->ids, 1, memory_order_relaxed);
 
-	return ((uint64_t)engine->pid << 42 | (engine->born >> 20 & 0x3ff) << 32 | number) + 1;
+	return ((uint64_t)engine->forks.pid << 42 | (engine->born >> 20 & 0x3ff) << 32 | number) +
+	       1;
 }
 
 void shunt_traced_rule(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t word)

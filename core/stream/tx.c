@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/fork/fork_rest.h"
+#include "core/stream/rest.h"
 #include "core/stream/credit.h"
 #include "core/stream/sleep.h"
 #include "core/stream/tx.h"
@@ -269,7 +269,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		/* The peer may want what the link carried sent again first. */
 		if (__builtin_expect(shunt_heading_halted(&out->heading), 0))
 			return wait_for_peer(stream);
-		if (shunt_fork_rest_holds(stream))
+		if (shunt_rest_holds(stream))
 			return -EAGAIN;
 		shunt_track_choose(engine, stream);
 		if (out->flip_at != SHUNT_NEVER && bytes > out->flip_at - tx->offset &&

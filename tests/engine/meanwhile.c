@@ -257,7 +257,7 @@ void an_exit_leaves_the_memory_to_readers(void **state)
 	all_arrived();
 	close_side(&bed.pair[0].side[1]);
 	turn();
-	engines[0]->pid = getpid();	/* the engines of these tests are of processes that there are not */
+	engines[0]->forks.pid = getpid();	/* the engines of these tests are of processes that there are not */
 	shunt_engine_finish(engines[0]);
 	for (int n = 0; n < 10; n++)
 		turn();

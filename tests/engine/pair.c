@@ -54,7 +54,7 @@ void make_engines(const struct shunt_config *config, bool manual)
 		engines[i] = shunt_engine_create(config, &sys);
 		if (!engines[i])
 			die("engine");
-		engines[i]->pid += PIDS * (made++ % MANY);	/* as if each were a process */
+		engines[i]->forks.pid += PIDS * (made++ % MANY);	/* as if each were a process */
 		engines[i]->loop.manual = manual;
 	}
 }

@@ -199,12 +199,12 @@ void a_name_is_there_before_a_connection_is_accepted(void **state)
 
 	(void)state;
 	make_bed(&config, 1);
-	pid = engines[1]->pid;
+	pid = engines[1]->forks.pid;
 	shunt_listen_abandon(engines[1]);
 	assert_int_equal(engines[1]->rendezvous->fd, -1);
-	engines[1]->pid = getpid();
+	engines[1]->forks.pid = getpid();
 	shunt_listen_accepts(engines[1], engines[1]->rendezvous);
-	engines[1]->pid = pid;
+	engines[1]->forks.pid = pid;
 	assert_true(engines[1]->rendezvous->fd >= 0);
 	end_bed();
 }

@@ -556,7 +556,7 @@ static void knock_as_relative(void)
 	struct shunt_stream *stream = fuzz_world.conns ?
 				      fuzz_world_stream(conn, FUZZ_VICTIM) : NULL;
 
-	shunt_fork_door_name(victim, victim->pid, 0, name);
+	shunt_fork_door_name(&victim->forks, victim->forks.pid, 0, name);
 	if (sim_names_connect(fd, (struct sockaddr *)&address,
 			      shunt_endpoint_address(name, &address))) {
 		fuzz_check(errno == EAGAIN);	/* so many have come that nobody has looked at */

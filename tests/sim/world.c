@@ -149,7 +149,7 @@ static void make_engine(int i)
 		sim_fail("no engine");
 		return;
 	}
-	engine->pid += i << 22;	/* as if each were a process: no pid is higher */
+	engine->forks.pid += i << 22;	/* as if each were a process: no pid is higher */
 	world->table = engine->fds.files->limit;
 	engine->fds.files->limit = SIM_FDS;
 	engine->loop.manual = true;
@@ -319,8 +319,8 @@ static void end_engine(struct shunt_engine *engine)
 	shunt_lsan_unmap(engine->fds.files,
 			 sizeof(*engine->fds.files) +
 				 sim_world.table * sizeof(engine->fds.files->slot[0]));
-	if (engine->shared)
-		munmap(engine->shared, SHUNT_FORK_SLOTS_BYTES);
+	if (engine->forks.shared)
+		munmap(engine->forks.shared, SHUNT_FORK_SLOTS_BYTES);
 	free(engine);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams at rest (core/fork/fork_rest.h): a fork's child takes one that its parent has not used since, once, and never
+ * Streams at rest (core/stream/rest.h): a fork's child takes one that its parent has not used since, once, and never
  * one that the parent has used or could not leave whole.
  */
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 #include <cmocka.h>
 #include "core/fork/fork_rest.h"
 #include "core/fork/fork_slots.h"
+#include "core/stream/rest.h"
 #include "tests/inspect.h"
 #include "tests/unit/sockets.h"
 
@@ -25,31 +26,31 @@ static int begin(void **state)
 {
 	if (set_up(state))
 		return -1;
-	if (engine->shared)
-		munmap(engine->shared, SHUNT_FORK_SLOTS_BYTES);
-	engine->shared = NULL;
-	engine->pid = getpid();
+	if (engine->forks.shared)
+		munmap(engine->forks.shared, SHUNT_FORK_SLOTS_BYTES);
+	engine->forks.shared = NULL;
+	engine->forks.pid = getpid();
 	linked = (struct shunt_link) { .engine = engine, .state = SHUNT_LINK_UP, .kin_told = true };
 	linked.channel.kind = SHUNT_CHANNEL_UNIX;
 	linked.channel.known = true;
 	seat = (struct shunt_seat) { .stream = &stream, .link = &linked };
 	stream = (struct shunt_stream) { .engine = engine, .seat = &seat, .state = SHUNT_LINKED };
 	stream_set_idle(&stream);
-	return !shunt_fork_slots_prepare(engine);
+	return !shunt_fork_slots_prepare(&engine->forks, engine->sys);
 }
 
 static int end(void **state)
 {
 	(void)state;
-	shunt_fork_slots_leave(&stream);
+	shunt_fork_slots_leave(&engine->forks, &stream.sharing);
 	return 0;
 }
 
 static void before_fork(void)
 {
-	struct shunt_sharing sharing = { .engine = engine };
+	struct shunt_sharing sharing = { .forks = &engine->forks };
 
-	assert_int_equal(shunt_fork_slots_add(&stream, &sharing), 0);
+	assert_int_equal(shunt_rest_share(&stream, &sharing), 0);
 	assert_false(sharing.full);
 }
 
@@ -61,8 +62,8 @@ static bool child_takes(void)
 
 	assert_true(child >= 0);
 	if (!child) {
-		engine->pid = getpid();
-		_exit(shunt_fork_rest_take(&stream) ? 1 : 0);
+		engine->forks.pid = getpid();
+		_exit(shunt_rest_take(&stream) ? 1 : 0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_true(WIFEXITED(status));
@@ -74,21 +75,21 @@ static void a_child_takes_what_rests(void **state)
 	(void)state;
 	before_fork();
 	assert_int_equal(atomic_load(&stream.seat->leaving.retiring), SHUNT_RESTING);
-	assert_false(shunt_fork_rest_is_taken(&stream));
+	assert_false(shunt_fork_rest_is_taken(stream.sharing.slot));
 	assert_true(child_takes());
-	assert_true(shunt_fork_rest_is_taken(&stream));
-	assert_false(shunt_fork_rest_end(&stream));
-	assert_true(shunt_fork_slots_held(&stream));
+	assert_true(shunt_fork_rest_is_taken(stream.sharing.slot));
+	assert_false(shunt_rest_end(&stream));
+	assert_true(shunt_fork_slots_held(&stream.sharing));
 }
 
 static void not_what_has_been_used(void **state)
 {
 	(void)state;
 	before_fork();
-	assert_true(shunt_fork_rest_end(&stream));
+	assert_true(shunt_rest_end(&stream));
 	assert_int_equal(atomic_load(&stream.seat->leaving.retiring), SHUNT_STAYING);
 	assert_false(child_takes());
-	assert_true(shunt_fork_rest_end(&stream));	/* a reader and a sender may come at once */
+	assert_true(shunt_rest_end(&stream));	/* a reader and a sender may come at once */
 }
 
 /* The place that an earlier child knows has been passed. */
@@ -99,7 +100,7 @@ static void not_by_a_child_of_before(void **state)
 	(void)state;
 	before_fork();
 	before = stream.sharing.rest;
-	assert_true(shunt_fork_rest_end(&stream));
+	assert_true(shunt_rest_end(&stream));
 	before_fork();
 	assert_int_equal(atomic_load(&stream.seat->leaving.retiring), SHUNT_RESTING);
 	assert_true(stream.sharing.rest > before);
@@ -109,15 +110,15 @@ static void not_by_a_child_of_before(void **state)
 
 static void a_sibling_goes_on_after_one_that_died(void **state)
 {
-	pid_t own = engine->pid;
+	pid_t own = engine->forks.pid;
 
 	(void)state;
 	before_fork();
 	assert_true(child_takes());
 	assert_true(child_takes());
-	engine->pid = getppid();	/* that lives */
-	assert_true(shunt_fork_rest_take(&stream));
-	engine->pid = own;
+	engine->forks.pid = getppid();	/* that lives */
+	assert_true(shunt_rest_take(&stream));
+	engine->forks.pid = own;
 	assert_false(child_takes());
 }
 
@@ -126,8 +127,8 @@ static void the_peer_has_the_last_word(void **state)
 	(void)state;
 	before_fork();
 	assert_true(child_takes());
-	shunt_fork_rest_revoke(&stream);
-	assert_false(shunt_fork_rest_is_taken(&stream));
+	shunt_rest_revoke(&stream);
+	assert_false(shunt_fork_rest_is_taken(stream.sharing.slot));
 	assert_int_equal(atomic_load(&stream.seat->leaving.retiring), SHUNT_STAYING);
 	assert_false(child_takes());
 }
@@ -156,7 +157,7 @@ static void a_slot_that_is_used_again_is_not_taken(void **state)
 	before_fork();
 	slot = stream.sharing.slot;
 	rest = stream.sharing.rest;
-	shunt_fork_rest_none(slot);
+	shunt_fork_rest_revoke(slot);
 	assert_true(atomic_load(&slot->use) >> 24 > rest);
 	assert_false(child_takes());
 }

@@ -70,7 +70,7 @@ static void ends_are_told_apart(void **state)
 	pid_t child;
 
 	(void)state;
-	engine->pid = getpid();
+	engine->forks.pid = getpid();
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends), 0);
 	assert_int_equal(shunt_witness_processes(&service, ends[0], with_itself), 0);
 	assert_true(with_itself[0] == with_itself[1]);
