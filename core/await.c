@@ -16,7 +16,7 @@ static bool any_stalled(struct shunt_service *service)
 		for (uint32_t i = 0; atomic_load(&link->state) == SHUNT_LINK_UP && i < link->lane_count; i++)
 			if (shunt_lane_stalled(&link->lanes[i]) || shunt_keepalive_waits(&link->lanes[i]))
 				return true;
-	return shunt_retire_waits(service);
+	return shunt_retire_waits(service->engine);
 }
 
 /* Arrivals must be acted upon, and perhaps the program never polls again. */
@@ -129,8 +129,8 @@ static bool is_drained(struct shunt_group *group, void *arg)
 		sched_yield();
 		idle = shunt_roster_idle(&engine->group, &served);
 	}
-	return idle && !atomic_load(&service->resends) && !shunt_retire_waits(service) &&
-	       !is_breaking(engine);
+	return idle && !atomic_load(&service->engine->work.resends) &&
+	       !shunt_retire_waits(service->engine) && !is_breaking(engine);
 }
 
 void shunt_await_drained(struct shunt_engine *engine, uint64_t until)
@@ -140,7 +140,7 @@ void shunt_await_drained(struct shunt_engine *engine, uint64_t until)
 
 	while (engine->service && !is_drained(&engine->group, &served_until) &&
 	       shunt_now(engine) < until) {
-		if (atomic_load(&engine->service->resends))
+		if (atomic_load(&engine->work.resends))
 			rest.fd = engine->loop.epfd;
 		rest.until = look_again(engine, until);
 		shunt_group_rest(&engine->group, &rest);

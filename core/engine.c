@@ -233,7 +233,7 @@ static void await_device(struct shunt_engine *engine, uint64_t until)
 static bool has_links(struct shunt_engine *engine)
 {
 	return atomic_load(&engine->lanes.links_up) || atomic_load(&engine->breaking) ||
-	       (engine->service && atomic_load(&engine->service->resends));
+	       (engine->service && atomic_load(&engine->work.resends));
 }
 
 /*

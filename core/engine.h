@@ -31,6 +31,7 @@
 #include "core/stream/stream_end.h"
 #include "core/stream/stream_error.h"
 #include "core/stream/streams.h"
+#include "core/stream/work.h"
 #include "core/trace/slow_step.h"
 
 struct shunt_service;
@@ -91,6 +92,7 @@ struct shunt_engine {
 	struct shunt_lock rendezvous_lock;
 	struct shunt_rendezvous *rendezvous;	/* one for each address that we listen at */
 	struct shunt_porter porter;
+	struct shunt_stream_work work;
 
 	_Atomic uint32_t brief[SHUNT_LISTENER][SHUNT_SHORT_LIVED_PLACES];	/* by role; see short_lived.h */
 	_Atomic bool brief_ones;	/* brief connections have been expected somewhere: some may be young */
@@ -137,6 +139,13 @@ static inline struct shunt_file *shunt_file(struct shunt_engine *engine, int fd)
 static inline bool shunt_stream_is(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	return shunt_files_get(engine->fds.files, fd) == &stream->file;
+}
+
+/* A stream may be on the other track: if a limit is in force, the socket is told. Any lock may be held. */
+static inline void shunt_engine_paces(struct shunt_engine *engine)
+{
+	if (atomic_load_explicit(&engine->paces, memory_order_relaxed) && engine->service)
+		shunt_loop_post(&engine->loop, &engine->work.tasks.pacing);
 }
 
 /* --- reclaim.c: memory that is not needed goes back --- */

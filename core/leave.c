@@ -137,7 +137,7 @@ static bool is_over(struct shunt_service *service)
 		    (state != SHUNT_LINK_BROKEN || link->seated || shunt_channel_waits(&link->channel)))
 			return false;
 	}
-	return !service->asked && !atomic_load(&service->resends);
+	return !service->engine->work.asked && !atomic_load(&service->engine->work.resends);
 }
 
 void shunt_leave_run(struct shunt_task *task)
@@ -171,7 +171,7 @@ static void release_offers(struct shunt_service *service)
 {
 	struct shunt_stream *stream;
 
-	shunt_offer_release(service);
+	shunt_offer_release(&service->engine->work);
 	while ((stream = service->connecting) != NULL) {
 		service->connecting = stream->claim.next_offer;
 		shunt_claim_stays(service->engine, stream, SHUNT_REASON_CHANGES);
@@ -261,7 +261,7 @@ static void put_away(struct shunt_engine *engine)
 	shunt_lock_take(&engine->group.seats_lock);
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		shunt_link_kill(link, WHY);
-	shunt_retire_run(&service->tasks.retire);
+	shunt_retire_run(&service->engine->work.tasks.retire);
 	release_offers(service);
 	shunt_proof_end_waiting(engine);
 	give_up_owing(engine);

@@ -76,23 +76,23 @@ static void enlist(struct shunt_engine *engine, struct shunt_tasks *tasks)
 	} order[] = {
 		TASK_IN(loop->requests.fork_owner, fork_owner, false),
 		TASK(listen, false),
-		TASK(claim_task_offers, false),
+		TASK_IN(engine->work.tasks.claim_task_offers, claim_task_offers, false),
 		TASK_IN(engine->porter.emptied, deaf, false),
 		TASK(claim, true),
 		TASK(meeting, false),
 		TASK(remote, true),
 		TASK(listen_withdraw, false),
-		TASK(claim_task_unclaimed, false),
+		TASK_IN(engine->work.tasks.claim_task_unclaimed, claim_task_unclaimed, false),
 		TASK(keepalive, false),
-		TASK(expire, false),
-		TASK(destroyed, false),
-		TASK(overflow, false),
+		TASK_IN(engine->work.tasks.expire, expire, false),
+		TASK_IN(engine->work.tasks.destroyed, destroyed, false),
+		TASK_IN(engine->work.tasks.overflow, overflow, false),
 		TASK(listener_worker, false),
 		TASK(listener_owner, false),
 		TASK(possession, false),
 		TASK(limits, false),
-		TASK(retire, true),
-		TASK(reset_unread, false),
+		TASK_IN(engine->work.tasks.retire, retire, true),
+		TASK_IN(engine->work.tasks.reset_unread, reset_unread, false),
 		TASK(links, true),
 		TASK(no_new_privs, false),
 		TASK(leave, true),
@@ -100,7 +100,7 @@ static void enlist(struct shunt_engine *engine, struct shunt_tasks *tasks)
 		TASK_IN(loop->requests.gather, gather, false),
 		TASK_IN(loop->requests.reclaim, reclaim, false),
 		TASK_IN(loop->requests.mock, mock, false),
-		TASK(pacing, false),
+		TASK_IN(engine->work.tasks.pacing, pacing, false),
 		TASK(qos, false),
 		TASK(idle, false),
 		TASK(eviction, false),
@@ -185,7 +185,7 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 	if (!service)
 		return NULL;
 	service->engine = engine;
-	shunt_lock_rank(&service->inbox_lock, SHUNT_RANK_INBOX);
+	engine->work = (struct shunt_stream_work){ .inbox_lock = SHUNT_LOCK(INBOX) };
 	if (!shunt_identity_make(engine->sys, &engine->identity)) {
 		*reason = SHUNT_REASON_NO_RANDOM;
 		free(service);
@@ -202,7 +202,7 @@ static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason
 		return NULL;
 	}
 	enlist(engine, &service->tasks);
-	shunt_task_at(&service->tasks.claim_task_unclaimed, 0);	/* there may be some already */
+	shunt_task_at(&engine->work.tasks.claim_task_unclaimed, 0);	/* there may be some already */
 	if (shunt_local_sockets_open(service)) {
 		unmake(engine, service);
 		return NULL;
@@ -246,8 +246,8 @@ static bool revive(struct shunt_service *service)
 	service->leave_by = 0;
 	service->links_left = false;
 	service->deaf = 0;
-	shunt_task_at(&service->tasks.claim_task_unclaimed, 0);
-	shunt_task_at(&service->tasks.claim_task_offers, 0);	/* it may have come too late for the former one */
+	shunt_task_at(&engine->work.tasks.claim_task_unclaimed, 0);
+	shunt_task_at(&engine->work.tasks.claim_task_offers, 0);	/* it may have come too late for the former one */
 	/* Strangers know the names that the former one had. */
 	service->ended = !shunt_identity_make(engine->sys, &engine->identity) ||
 			 shunt_local_sockets_open(service) ||

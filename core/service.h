@@ -22,7 +22,6 @@
 #include "core/peer/rendezvous.h"
 #include "core/peer/witness.h"
 #include "core/poll/sleepcost.h"
-#include "core/stream/destroyed.h"
 
 struct shunt_meeting;
 struct shunt_monitor;
@@ -37,27 +36,19 @@ struct shunt_worker_connection;
  */
 struct shunt_tasks {
 	struct shunt_task listen;	/* a rendezvous has been added or withdrawn */
-	struct shunt_task claim_task_offers;	/* connections have been used for the first time */
 	struct shunt_task claim;	/* *connections are established, parked claims expire */
 	struct shunt_task meeting;	/* names in SHUNT_DIR are to be taken or given back */
 	struct shunt_task remote;	/* *the connection manager's timers */
 	struct shunt_task listen_withdraw;	/* a name outlives its listener for a while */
-	struct shunt_task claim_task_unclaimed;	/* an accepted connection carries bytes, and nobody has claimed it */
 	struct shunt_task keepalive;	/* idle lanes */
-	struct shunt_task expire;	/* a sender gets nowhere, and its program may not wait for ever */
-	struct shunt_task destroyed;	/* sockets of links have ended, of which the links may have a word */
-	struct shunt_task overflow;	/* a sender waits for credit */
 	struct shunt_task listener_worker;	/* owners of rendezvous are to be found */
 	struct shunt_task listener_owner;	/* co-listeners whose rendezvous has gone; wanted_until */
 	struct shunt_task possession;	/* sockets are to be looked at; a proof takes too long */
 	struct shunt_task limits;	/* links without a HELLO, and answers in doubt */
-	struct shunt_task retire;	/* *requests to hand back that can be answered */
-	struct shunt_task reset_unread;	/* a peer has closed and left bytes of ours unread */
 	struct shunt_task links;	/* *links that have settled, or are over; streams that are reaped */
 	struct shunt_task no_new_privs;	/* a thread of the program is about to set it */
 	struct shunt_task leave;	/* *the thread is to end */
 	struct shunt_task reconnect;	/* *channels that rest, streams that return */
-	struct shunt_task pacing; /* connections on TCP share a limit anew */
 	struct shunt_task qos; /* tokens are due, or reports, or portions of a limit */
 	struct shunt_task idle; /* what has moved on links */
 	struct shunt_task eviction; /* links that nothing uses */
@@ -83,17 +74,7 @@ struct shunt_service {
 	struct shunt_sleepcost sleepcost;
 	_Atomic bool stopping;
 
-	struct shunt_lock inbox_lock;	/* of the next; any thread */
-	struct shunt_stream *offers;	/* used for the first time */
-	struct shunt_stream *connecting;/* connect() has not finished */
-
-	struct shunt_stream *asked;	/* by their peers to go back to the kernel; not answered yet */
-	_Atomic uint32_t resends;	/* streams that wait for room on their sockets */
-
-	struct shunt_destroyed destroyed[SHUNT_DESTROYED];	/* in the order of their time */
-	uint32_t destroyed_count;
-
-	uint64_t uring_look;		/* when to look for rings of io_uring */
+	struct shunt_stream *connecting;	/* connect() has not finished */
 
 	uint64_t idle_every;		/* ns between two looks of idle.c */
 	bool keeping;			/* there are lanes whose peers are to be asked: keepalive.c */
@@ -112,7 +93,6 @@ struct shunt_service {
 	struct shunt_guest_user users[SHUNT_GUEST_USERS];	/* of peers that have to prove (limits.h) */
 	struct shunt_doubts doubts;
 	struct shunt_parked *parked;
-	_Atomic uint32_t parked_count;
 	struct shunt_refused refused[SHUNT_REFUSED_SLOTS];
 	uint32_t refused_next;
 	struct shunt_co_listener *co_listeners;	/* who accepts at addresses of ours */
@@ -131,13 +111,6 @@ struct shunt_service {
 	struct shunt_source kin_source;
 	int kin_fd;	/* where relatives of peers ask (kin_door.h); -1: no peer has forked */
 };
-
-/* A stream may be on the other track: if a limit is in force, the socket is told. Any lock may be held. */
-static inline void shunt_service_paces(struct shunt_engine *engine)
-{
-	if (atomic_load_explicit(&engine->paces, memory_order_relaxed) && engine->service)
-		shunt_loop_post(&engine->loop, &engine->service->tasks.pacing);
-}
 
 /* See engine.serve. */
 bool shunt_service_start(struct shunt_engine *engine);

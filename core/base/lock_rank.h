@@ -25,7 +25,7 @@
 	row(FOLLOWED, "followed.lock") \
 	row(QUEUE, "lane.queue_lock") \
 	row(SEND, "link.send_lock") \
-	row(INBOX, "service.inbox_lock") \
+	row(INBOX, "engine.work.inbox_lock") \
 	row(RENDEZVOUS, "engine.rendezvous_lock") \
 	row(WAKERS, "engine.fds.wakers.lock") \
 	row(PORTER, "porter.lock") \

@@ -83,7 +83,7 @@ static bool attach_begin(struct shunt_engine *engine, struct shunt_stream *strea
 		return false;
 	shunt_reconnect_done(stream);
 	shunt_destroyed_watch(engine, stream);
-	shunt_service_paces(engine);	/* it may stay on TCP */
+	shunt_engine_paces(engine);	/* it may stay on TCP */
 	shunt_tx_say_end(stream);	/* ended before: the link must say it too */
 	return true;
 }

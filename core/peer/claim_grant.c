@@ -141,7 +141,7 @@ static bool park(const struct shunt_parked *claim)
 	parked->next = service->parked;
 	service->parked = parked;
 	link->parked++;
-	atomic_fetch_add(&service->parked_count, 1);
+	atomic_fetch_add(&service->engine->work.parked, 1);
 	return true;
 }
 
@@ -174,7 +174,7 @@ static void unpark(struct shunt_service *service, struct shunt_parked **p)
 	struct shunt_parked *parked = *p;
 
 	*p = parked->next;
-	atomic_fetch_sub(&service->parked_count, 1);
+	atomic_fetch_sub(&service->engine->work.parked, 1);
 	parked->link->parked--;
 	free(parked);
 }

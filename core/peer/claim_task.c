@@ -12,8 +12,12 @@
 
 void shunt_claim_task_offers_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, claim_task_offers);
-	struct shunt_stream *stream = atomic_load(&service->leaving) ? NULL : shunt_offer_take(service), *next;
+	struct shunt_service *service =
+		shunt_engine_of(task, work.tasks.claim_task_offers)->service;
+	struct shunt_stream *stream = atomic_load(&service->leaving) ?
+					      NULL :
+					      shunt_offer_take(&service->engine->work),
+			    *next;
 
 	for (; stream; stream = next) {
 		next = stream->claim.next_inbox;
@@ -52,7 +56,7 @@ static enum shunt_reason verdict(struct shunt_engine *engine, struct shunt_strea
 
 void shunt_claim_task_unclaimed_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = shunt_service_of(task, claim_task_unclaimed)->engine;
+	struct shunt_engine *engine = shunt_engine_of(task, work.tasks.claim_task_unclaimed);
 	struct shunt_unclaimed_look look = { .now = shunt_now(engine), .next = SHUNT_NEVER };
 	uint64_t soon = look.now + engine->config.claim_ms * 1000000 / 8;
 	struct shunt_stream *stream;

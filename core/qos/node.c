@@ -301,7 +301,7 @@ void shunt_qos_left(struct shunt_link *link)
 	shunt_monitor_leave(link);
 	if (has_class(link))
 		take_out(link->engine->service, link->throttle);
-	shunt_service_paces(link->engine);
+	shunt_engine_paces(link->engine);
 }
 
 /* --- rules --- */
@@ -393,7 +393,7 @@ void shunt_qos_begin(struct shunt_service *service)
 	if (!service->engine->config.qos_rules[0])
 		return;
 	if (!shunt_qos_set(service, service->engine->config.qos_rules, error, sizeof(error)))
-		shunt_task_at(&service->tasks.pacing, 0); /* connections came before all was made */
+		shunt_task_at(&service->engine->work.tasks.pacing, 0); /* connections came before all was made */
 	else
 		shunt_log(SHUNT_LOG_WARN, "SHUNT_QOS: no rules are in force: %s", error);
 }

@@ -489,14 +489,14 @@ void shunt_pacing_look(struct shunt_service *service, uint64_t now)
 
 	paced_share(service, now);
 	end_all(service);
-	service->tasks.pacing.not_before = now + APART + count * APART_EACH;
+	service->engine->work.tasks.pacing.not_before = now + APART + count * APART_EACH;
 	if (count)
-		shunt_task_at(&service->tasks.pacing, next + count * ASKING_EACH);
+		shunt_task_at(&service->engine->work.tasks.pacing, next + count * ASKING_EACH);
 }
 
 void shunt_pacing_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, pacing);
+	struct shunt_service *service = shunt_engine_of(task, work.tasks.pacing)->service;
 
 	shunt_pacing_look(service, shunt_now(service->engine));
 }
@@ -551,6 +551,6 @@ void shunt_pacing_accepted(struct shunt_stream *stream)
 	if (rate)
 		pace(stream, rate);
 	if (engine->service) /* also where the limit has just gone */
-		shunt_loop_post(&engine->loop, &engine->service->tasks.pacing);
+		shunt_loop_post(&engine->loop, &engine->work.tasks.pacing);
 	errno = saved;
 }

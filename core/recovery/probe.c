@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/recovery/probe.h"
-#include "core/api.h"
 #include "core/base/answer.h"
 #include "core/base/json.h"
 #include "core/lane/wr.h"

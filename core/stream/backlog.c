@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/backlog.h"
-#include "core/service.h"
 #include "core/fd/own_fds.h"
 #include <errno.h>
 #include <netinet/in.h>
@@ -187,7 +186,7 @@ void shunt_backlog_over(struct shunt_stream *stream)
 	stream->tx.backlog.fin = false;
 	shunt_backlog_free(stream);
 	shunt_deferred_fin_written(stream);
-	atomic_fetch_sub(&engine->service->resends, 1);
+	atomic_fetch_sub(&engine->work.resends, 1);
 }
 
 void shunt_backlog_moves(struct shunt_stream *stream, uint32_t events)
@@ -216,8 +215,6 @@ void shunt_backlog_moves(struct shunt_stream *stream, uint32_t events)
 
 void shunt_backlog_await_on(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
-	struct shunt_service *service = engine->service;
-
 	shunt_assert_held(&stream->tx.lock);
 	if (stream->tx.backlog.fd >= 0) {
 		listen_for(stream, events_for(stream));
@@ -238,7 +235,7 @@ void shunt_backlog_await_on(struct shunt_engine *engine, struct shunt_stream *st
 	}
 	stream->tx.backlog.fd = fd;
 	take_linger(engine, stream);
-	atomic_fetch_add(&service->resends, 1);
+	atomic_fetch_add(&engine->work.resends, 1);
 	shunt_streams_hold(stream);
 }
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/decision.h"
-#include "core/engine.h"
+#include "core/poll/group.h"
+#include "core/stream/streams.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include "core/base/address.h"
-#include "core/service.h"
 #include "core/stream/tuple.h"
 #include "core/trace/probe.h"
 

@@ -3,7 +3,6 @@
 #include "core/fd/own_fds.h"
 #include <sys/socket.h>
 #include "core/engine.h"
-#include "core/service.h"
 #include "core/stream/backlog.h"
 
 #define LATER 10000000ull	/* ns until there may be a descriptor to say an end with */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/delivered.h"
 #include <sys/epoll.h>
-#include "core/engine.h"
+#include "core/stream/streams.h"
 #include "core/lane/send_queue.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/overflow.h"

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
-#include "core/service.h"
 #include "core/stream/expire.h"
 #include "core/stream/backlog.h"
 
@@ -48,19 +47,20 @@ static void judge(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_leave(&stream->rx.lock);
 }
 
-static void note(struct shunt_service *service, struct shunt_stream *stream)
+static void note(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_destroyed *list = service->destroyed;
-	uint64_t at = shunt_now(service->engine) + PATIENCE;
+	struct shunt_stream_work *work = &engine->work;
+	struct shunt_destroyed *list = work->destroyed;
+	uint64_t at = shunt_now(engine) + PATIENCE;
 
-	if (service->destroyed_count == SHUNT_DESTROYED) {
-		judge(service->engine, list[0].stream);
+	if (work->destroyed_count == SHUNT_DESTROYED) {
+		judge(engine, list[0].stream);
 		for (uint32_t i = 1; i < SHUNT_DESTROYED; i++)
 			list[i - 1] = list[i];
-		service->destroyed_count--;
+		work->destroyed_count--;
 	}
-	list[service->destroyed_count++] = (struct shunt_destroyed) { stream, at };
-	shunt_task_at(&service->tasks.destroyed, at);
+	list[work->destroyed_count++] = (struct shunt_destroyed) { stream, at };
+	shunt_task_at(&work->tasks.destroyed, at);
 }
 
 /* Of the stream's socket, or of the copy that backlog.c has of it. */
@@ -69,7 +69,7 @@ static void socket_ready(struct shunt_source *source, uint32_t events)
 	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, source);
 
 	if (events & EPOLLERR && atomic_load(&stream->state) == SHUNT_LINKED)
-		note(stream->engine->service, stream);
+		note(stream->engine, stream);
 	shunt_backlog_moves(stream, events);
 }
 
@@ -87,17 +87,18 @@ void shunt_destroyed_watch(struct shunt_engine *engine, struct shunt_stream *str
 
 void shunt_destroyed_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, destroyed);
-	struct shunt_destroyed *list = service->destroyed;
-	uint64_t now = shunt_now(service->engine);
+	struct shunt_engine *engine = shunt_engine_of(task, work.tasks.destroyed);
+	struct shunt_stream_work *work = &engine->work;
+	struct shunt_destroyed *list = work->destroyed;
+	uint64_t now = shunt_now(engine);
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < service->destroyed_count; i++)
+	for (uint32_t i = 0; i < work->destroyed_count; i++)
 		if (list[i].at <= now)
-			judge(service->engine, list[i].stream);
+			judge(engine, list[i].stream);
 		else
 			list[kept++] = list[i];
-	service->destroyed_count = kept;
+	work->destroyed_count = kept;
 	if (kept)
 		shunt_task_at(task, list[0].at);
 }

@@ -6,7 +6,6 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/stream/pinned.h"
-#include "core/service.h"
 #include "core/stream/credit.h"
 #include "core/stream/loss.h"
 #include "core/stream/sleep.h"
@@ -127,5 +126,5 @@ static uint64_t expire_due(struct shunt_engine *engine)
 
 void shunt_expire_run(struct shunt_task *task)
 {
-	shunt_task_at(task, expire_due(shunt_service_of(task, expire)->engine));
+	shunt_task_at(task, expire_due(shunt_engine_of(task, work.tasks.expire)));
 }

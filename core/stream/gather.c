@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/gather.h"
 #include "core/loop/request.h"
-#include "core/service.h"
+#include "core/engine.h"
 #include "core/stream/tx.h"
 
 #define GATHER_NS 200000000ull	/* tcp(7) */

@@ -12,7 +12,7 @@
 #include "core/peer/deaf.h"
 #include "core/loop/endpoint.h"
 #include "core/poll/cancel.h"
-#include "core/service.h"
+#include "core/engine.h"
 #include "core/stream/takeover.h"
 #include "core/stream/tuple.h"
 

@@ -48,4 +48,5 @@ stream_sources = \
 	core/stream/unclaimed.c core/stream/unclaimed.h \
 	core/stream/uring.c core/stream/uring.h \
 	core/stream/user_timeout.c core/stream/user_timeout.h \
-	core/stream/wait.c core/stream/wait.h
+	core/stream/wait.c core/stream/wait.h \
+	core/stream/work.h

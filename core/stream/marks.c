@@ -2,7 +2,6 @@
 #include "core/stream/marks.h"
 #include <errno.h>
 #include <netinet/in.h>
-#include "core/api.h"
 #include "core/engine.h"
 
 #ifndef IPV6_FREEBIND

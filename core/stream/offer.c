@@ -5,7 +5,7 @@
 #include <sys/socket.h>
 #include "core/base/address.h"
 #include "core/leave.h"
-#include "core/service.h"
+#include "core/peer/rendezvous.h"
 #include "core/stream/uring.h"
 
 /*
@@ -75,7 +75,7 @@ void shunt_offer_later(struct shunt_stream *stream)
 
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct shunt_service *service;
+	struct shunt_stream_work *work = &engine->work;
 	uint8_t none = SHUNT_USE_NONE;
 	/* Three processes speak before somebody else's claim reaches us, and perhaps a link is made for this alone. */
 	bool elsewhere = stream->role == SHUNT_ACCEPTOR && stream->rendezvous && stream->rendezvous->fd < 0;
@@ -99,20 +99,19 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 		return;
 	}
 	if (stream->role == SHUNT_ACCEPTOR && !elsewhere &&
-	    (!engine->service || !atomic_load(&engine->service->parked_count)))
+	    (!engine->service || !atomic_load(&work->parked)))
 		return;
 	if (!engine->serve(engine)) {
 		shunt_streams_plain(engine, stream, shunt_leave_is_due(engine) ? shunt_leave_reason(engine) :
 				    engine->no_service ? engine->no_service : SHUNT_REASON_NO_THREAD);
 		return;
 	}
-	service = engine->service;
 	shunt_streams_hold(stream);
-	shunt_lock_take(&service->inbox_lock);
-	stream->claim.next_inbox = service->offers;
-	service->offers = stream;
-	shunt_lock_leave(&service->inbox_lock);
-	shunt_loop_post(&engine->loop, &service->tasks.claim_task_offers);
+	shunt_lock_take(&work->inbox_lock);
+	stream->claim.next_inbox = work->offers;
+	work->offers = stream;
+	shunt_lock_leave(&work->inbox_lock);
+	shunt_loop_post(&engine->loop, &work->tasks.claim_task_offers);
 }
 
 void shunt_offer_goes_on(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -124,20 +123,20 @@ void shunt_offer_goes_on(struct shunt_engine *engine, struct shunt_stream *strea
 		shunt_offer_used(engine, stream);
 }
 
-struct shunt_stream *shunt_offer_take(struct shunt_service *service)
+struct shunt_stream *shunt_offer_take(struct shunt_stream_work *work)
 {
 	struct shunt_stream *stream;
 
-	shunt_lock_take(&service->inbox_lock);
-	stream = service->offers;
-	service->offers = NULL;
-	shunt_lock_leave(&service->inbox_lock);
+	shunt_lock_take(&work->inbox_lock);
+	stream = work->offers;
+	work->offers = NULL;
+	shunt_lock_leave(&work->inbox_lock);
 	return stream;
 }
 
-void shunt_offer_release(struct shunt_service *service)
+void shunt_offer_release(struct shunt_stream_work *work)
 {
-	struct shunt_stream *stream = shunt_offer_take(service), *next;
+	struct shunt_stream *stream = shunt_offer_take(work), *next;
 
 	for (; stream; stream = next) {
 		next = stream->claim.next_inbox;

@@ -9,8 +9,8 @@
 #include <stdbool.h>
 
 struct shunt_engine;
-struct shunt_service;
 struct shunt_stream;
+struct shunt_stream_work;
 
 /* A candidate is used, by the program's thread. */
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream);
@@ -21,8 +21,8 @@ bool shunt_offer_is_early(struct shunt_stream *stream);
 /* It is offered again once it has lasted. Service thread. */
 void shunt_offer_later(struct shunt_stream *stream);
 /* Streams that have been offered, chained by next_inbox and held. Service thread. */
-struct shunt_stream *shunt_offer_take(struct shunt_service *service);
+struct shunt_stream *shunt_offer_take(struct shunt_stream_work *work);
 /* Nothing is to be made of it: the service thread has ended. */
-void shunt_offer_release(struct shunt_service *service);
+void shunt_offer_release(struct shunt_stream_work *work);
 
 #endif

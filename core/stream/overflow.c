@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/overflow.h"
-#include "core/service.h"
+#include "core/engine.h"
 #include "core/stream/kernel_tcp.h"
 #include "core/fd/own_fds.h"
 #include "core/stream/sleep.h"
@@ -121,7 +121,7 @@ bool shunt_overflow_opens(struct shunt_stream *stream)
 
 void shunt_overflow_note(struct shunt_stream *stream)
 {
-	struct shunt_service *service = stream->engine->service;
+	struct shunt_engine *engine = stream->engine;
 	struct shunt_seat *seat = shunt_stream_seat(stream);
 	struct shunt_seat_out *out = &seat->out;
 	uint64_t consumed = atomic_load(&out->ring.consumed);
@@ -130,8 +130,8 @@ void shunt_overflow_note(struct shunt_stream *stream)
 		return;
 	atomic_store(&out->overflow.waits_at, consumed);
 	atomic_store(&out->overflow.waits_since, shunt_now(stream->engine));
-	if (service)
-		shunt_loop_remind(&stream->engine->loop, &service->tasks.overflow, 0);
+	if (engine->service)
+		shunt_loop_remind(&engine->loop, &engine->work.tasks.overflow, 0);
 }
 
 /* --- taking --- */
@@ -267,7 +267,7 @@ static bool open_stuck(struct shunt_engine *engine)
 
 void shunt_overflow_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = shunt_service_of(task, overflow)->engine;
+	struct shunt_engine *engine = shunt_engine_of(task, work.tasks.overflow);
 	uint64_t next = shunt_now(engine) + PATIENCE;
 
 	if (!open_stuck(engine))

@@ -17,7 +17,6 @@
 #include <sys/socket.h>
 #include "core/engine.h"
 #include "core/link/link.h"
-#include "core/service.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/backlog.h"
 

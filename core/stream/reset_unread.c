@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include "core/engine.h"
-#include "core/service.h"
 #include "core/stream/eof.h"
 #include "core/stream/reset_unread.h"
 #include "core/stream/tx.h"
@@ -15,7 +14,7 @@ void shunt_reset_unread_heard(struct shunt_engine *engine, struct shunt_stream *
 		return;
 	atomic_store(&out->left_at, upto);
 	if (engine->service)
-		shunt_loop_post(&engine->loop, &engine->service->tasks.reset_unread);
+		shunt_loop_post(&engine->loop, &engine->work.tasks.reset_unread);
 }
 
 /* Behind its own end the program hears of nothing, and the socket takes nothing. */
@@ -61,7 +60,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 
 void shunt_reset_unread_run(struct shunt_task *task)
 {
-	struct shunt_engine *engine = shunt_service_of(task, reset_unread)->engine;
+	struct shunt_engine *engine = shunt_engine_of(task, work.tasks.reset_unread);
 	struct shunt_sweep sweep = { .wants = is_left };
 	struct shunt_stream *stream;
 

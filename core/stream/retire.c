@@ -16,7 +16,6 @@
 #include "core/fork/fork_slots.h"
 #include "core/leave.h"
 #include "core/poll/cancel.h"
-#include "core/service.h"
 #include "core/stream/hand_back.h"
 #include "core/stream/decision.h"
 #include "core/stream/deferred_fin.h"
@@ -185,7 +184,7 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 		   shunt_ready_flushed(stream)) {
 		become_plain(stream);
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
-		shunt_service_paces(engine);
+		shunt_engine_paces(engine);
 		done = true;
 	} else if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED) {
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE); /* tells when all is posted */
@@ -597,7 +596,6 @@ static bool note_asked(struct shunt_stream *stream, const struct shunt_leave *le
 
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_leave *leave)
 {
-	struct shunt_service *service = engine->service;
 
 	if (!note_asked(stream, leave)) {
 		shunt_link_distrust(stream->seat->link, "a second request to hand back");
@@ -607,8 +605,8 @@ void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream
 	if (may_answer(stream) && answer(engine, stream))
 		return;
 	shunt_streams_hold(stream);
-	stream->handing.next = service->asked;
-	service->asked = stream;
+	stream->handing.next = engine->work.asked;
+	engine->work.asked = stream;
 }
 
 /*
@@ -696,9 +694,10 @@ enum shunt_told shunt_retire_yield(struct shunt_engine *engine, struct shunt_str
 	return told;
 }
 
-bool shunt_retire_waits(struct shunt_service *service)
+bool shunt_retire_waits(struct shunt_engine *engine)
 {
-	for (struct shunt_stream *stream = service->asked; stream; stream = stream->handing.next)
+	for (struct shunt_stream *stream = engine->work.asked; stream;
+	     stream = stream->handing.next)
 		if (!may_answer(stream))
 			return true;
 	return false;
@@ -706,11 +705,11 @@ bool shunt_retire_waits(struct shunt_service *service)
 
 void shunt_retire_run(struct shunt_task *task)
 {
-	struct shunt_service *service = shunt_service_of(task, retire);
+	struct shunt_engine *engine = shunt_engine_of(task, work.tasks.retire);
 	struct shunt_stream *stream;
 
-	for (struct shunt_stream **p = &service->asked; (stream = *p) != NULL;) {
-		if (!may_answer(stream) || !answer(service->engine, stream)) {
+	for (struct shunt_stream **p = &engine->work.asked; (stream = *p) != NULL;) {
+		if (!may_answer(stream) || !answer(engine, stream)) {
 			p = &stream->handing.next;
 			continue;
 		}

@@ -21,7 +21,6 @@
 #include "shunt/wire.h"
 
 struct shunt_engine;
-struct shunt_service;
 struct shunt_stream;
 struct shunt_task;
 
@@ -56,7 +55,7 @@ enum shunt_told shunt_retire_yield(struct shunt_engine *engine, struct shunt_str
 				   const struct shunt_stand *stand, bool to_owner);
 /* Answers what can be answered by now; is there more? Service thread. */
 void shunt_retire_run(struct shunt_task *task);
-bool shunt_retire_waits(struct shunt_service *service);
+bool shunt_retire_waits(struct shunt_engine *engine);
 /* The peer has answered. Service thread. */
 void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *stream, bool done);
 #endif

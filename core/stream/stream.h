@@ -161,7 +161,7 @@ struct shunt_claim {
 	uint32_t return_tries;	/* how often its claim has failed since, */
 	uint64_t return_at;	/* and when it is to be made again */
 	struct shunt_stream *next_offer;	/* in the service thread's lists */
-	struct shunt_stream *next_inbox;	/* service.inbox_lock */
+	struct shunt_stream *next_inbox;	/* engine.work.inbox_lock */
 };
 
 /* Options that the engine honours itself; UINT64_MAX: not known yet, 0: none. */

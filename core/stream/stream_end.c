@@ -15,7 +15,6 @@
 #include "core/stream/backlog.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
-#include "core/service.h"
 #include "core/fork/fork_slots.h"
 #include "core/loop/request.h"
 

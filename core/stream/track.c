@@ -9,7 +9,6 @@
 #include "core/engine.h"
 #include "core/lane/send_queue.h"
 #include "core/loop/request.h"
-#include "core/service.h"
 #include "core/stream/hand_back.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
@@ -74,7 +73,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 				   SHUNT_WORK_HANDBACK | shunt_seat_rest(out));
 	}
 	shunt_sleep_tell(engine, stream, SHUNT_READY_TRACK);
-	shunt_service_paces(engine);
+	shunt_engine_paces(engine);
 }
 
 /*
@@ -135,7 +134,7 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 		shunt_track_choose(engine, stream);
 	if (shunt_heading_on_link(&out->heading) != before)
 		shunt_sleep_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* a waiter for room waits on the other track */
-	shunt_service_paces(engine);	/* another track may be wanted, even if this one is the same */
+	shunt_engine_paces(engine);	/* another track may be wanted, even if this one is the same */
 }
 
 bool shunt_track_hold(struct shunt_stream *stream, uint8_t bit, bool on)

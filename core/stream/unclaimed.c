@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/unclaimed.h"
 #include "core/engine.h"
-#include "core/service.h"
 #include "core/peer/rendezvous.h"
 
 #define MS 1000000ull
@@ -28,7 +27,7 @@ bool shunt_unclaimed_is_over(struct shunt_stream *stream)
 static void remind(struct shunt_engine *engine)
 {
 	if (engine->service)
-		shunt_loop_remind(&engine->loop, &engine->service->tasks.claim_task_unclaimed, 0);
+		shunt_loop_remind(&engine->loop, &engine->work.tasks.claim_task_unclaimed, 0);
 }
 
 void shunt_unclaimed_begin(struct shunt_stream *stream)

@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
-#include "core/service.h"
+#include "core/engine.h"
 
 #define RING "anon_inode:[io_uring]"
 #define LOOK_EVERY 1000000000	/* ns */
@@ -114,7 +114,6 @@ static void leave_links(struct shunt_engine *engine)
 
 bool shunt_uring_forbids(struct shunt_engine *engine)
 {
-	struct shunt_service *service = engine->service;
 	uint64_t now;
 	bool found;
 
@@ -123,10 +122,10 @@ bool shunt_uring_forbids(struct shunt_engine *engine)
 	if (engine->config.uring == SHUNT_URING_ALLOW || engine->loop.manual)
 		return false;
 	now = shunt_now(engine);
-	if (now < service->uring_look)
+	if (now < engine->work.uring_look)
 		return false;
 	found = has_ring(engine);
-	service->uring_look = now + LOOK_EVERY + LOOK_PART * (shunt_now(engine) - now);
+	engine->work.uring_look = now + LOOK_EVERY + LOOK_PART * (shunt_now(engine) - now);
 	if (!found)
 		return false;
 	if (shunt_uring_set(engine, SHUNT_URING_RULES))

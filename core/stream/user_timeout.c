@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/user_timeout.h"
-#include "core/service.h"
 #include "core/engine.h"
 
 static void due(struct shunt_engine *engine)
 {
 	if (engine->service)
-		shunt_loop_post(&engine->loop, &engine->service->tasks.expire);
+		shunt_loop_post(&engine->loop, &engine->work.tasks.expire);
 }
 
 void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late)

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include "core/engine.h"
+#include "core/trace/slow_step.h"
 #include "core/wait/poll.h"
 
 #define SELECT_IN (POLLIN | POLLRDNORM | POLLHUP | POLLERR)

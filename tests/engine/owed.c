@@ -219,7 +219,7 @@ static void assert_owing(uint64_t owing)
 	for (int i = 0; i < 10; i++)
 		turn();
 	for (int i = 0; i < 2; i++)
-		assert_int_equal(atomic_load(&engines[i]->service->resends), owing);
+		assert_int_equal(atomic_load(&engines[i]->work.resends), owing);
 }
 
 /*

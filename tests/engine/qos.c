@@ -201,7 +201,7 @@ static void without_rules_there_is_nothing(void **state)
 		assert_false(bed.lane[side]->window.asked);
 		assert_false(shunt_task_waits(&engines[side]->service->tasks.qos));
 		assert_false(atomic_load(&engines[side]->paces));
-		assert_int_equal(engines[side]->service->tasks.pacing.not_before, 0);
+		assert_int_equal(engines[side]->work.tasks.pacing.not_before, 0);
 	}
 	end_bed();
 }
@@ -426,7 +426,7 @@ static void rules_that_go_leave_no_trace(void **state)
 		assert_int_equal(kernels(1, side), 1000000000);
 		assert_true(kernels(2, side) == UINT64_MAX);
 	}
-	assert_false(shunt_task_waits(&engines[1]->service->tasks.pacing));
+	assert_false(shunt_task_waits(&engines[1]->work.tasks.pacing));
 	set_rules("");
 	assert_false(atomic_load(&engines[1]->paces));
 	for (int side = 0; side < 2; side++)

@@ -437,7 +437,7 @@ static void ask_for_one(void)
 	put(0, 0, 3000, 0);
 	shunt_retire_begin(engines[0], stream_of(&bed.pair[0].side[0]), SHUNT_REASON_SPLICE);
 	turn();
-	assert_non_null(engines[1]->service->asked);
+	assert_non_null(engines[1]->work.asked);
 }
 
 /* Bytes that have not come are lost with the queue pair: an answer would let TCP go on behind the hole. */
@@ -452,7 +452,7 @@ static void a_request_ends_with_the_queue_pair(void **state)
 	shunt_group_poll_fully(&engines[1]->group);
 	for (int n = 0; n < 10; n++)
 		turn();
-	assert_null(engines[1]->service->asked);
+	assert_null(engines[1]->work.asked);
 	put(0, 0, 1000, 0);
 	end();
 }

@@ -66,7 +66,7 @@ void a_plain_peer_is_told_by_time(void **state)
 	assert_state(&pair[1], SHUNT_CANDIDATE, SHUNT_REASON_NONE);
 	let_pass(config.claim_ms / 2);
 	assert_state(&pair[1], SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
-	assert_false(shunt_task_waits(&engines[1]->service->tasks.claim_task_unclaimed));	/* and nothing ticks for the third */
+	assert_false(shunt_task_waits(&engines[1]->work.tasks.claim_task_unclaimed));	/* and nothing ticks for the third */
 	let_pass(10 * config.claim_ms);
 	assert_state(&pair[2], SHUNT_CANDIDATE, SHUNT_REASON_NONE);
 	for (int i = 0; i < 3; i++)
@@ -160,7 +160,7 @@ void a_peer_on_another_host_may_take_its_time(void **state)
 	for (int i = 0; i < 10; i++)
 		let_pass(config.claim_ms);
 	assert_state(&pair, SHUNT_CANDIDATE, SHUNT_REASON_NONE);
-	assert_false(shunt_task_waits(&engines[1]->service->tasks.claim_task_unclaimed));
+	assert_false(shunt_task_waits(&engines[1]->work.tasks.claim_task_unclaimed));
 	for (int i = 0; i < 64; i++)
 		say(&pair);
 	some_turns();

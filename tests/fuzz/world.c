@@ -599,9 +599,9 @@ static void check_honest(void)
 		fuzz_check(on_link(conn));
 	}
 	fuzz_check(atomic_load(&link->state) == SHUNT_LINK_UP && link->seated == 2 && !atomic_load(&link->distrusted));
-	fuzz_check(!link->arena.strays && !atomic_load(&victim->service->resends) &&
+	fuzz_check(!link->arena.strays && !atomic_load(&victim->work.resends) &&
 		   !atomic_load(&victim->loop.requests.refusing) &&
-		   !atomic_load(&victim->service->parked_count) && !victim->service->asked &&
+		   !atomic_load(&victim->work.parked) && !victim->work.asked &&
 		   !atomic_load(&victim->breaking));
 	fuzz_check(atomic_load(&victim->lanes.links_up) == 1 &&
 		   !atomic_load(&fuzz_world.engine[FUZZ_HONEST]->links.distrusted));

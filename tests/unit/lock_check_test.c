@@ -116,7 +116,7 @@ static void each_offence_is_named(void **state)
 	refused(take_twice, "stream.rx.lock is wanted and held already");
 	refused(take_two_of_one_rank, "stream.tx.lock is wanted while stream.tx.lock is held");
 	refused(take_inside_an_innermost,
-		"service.inbox_lock is wanted while lane.queue_lock is held");
+		"engine.work.inbox_lock is wanted while lane.queue_lock is held");
 	refused(take_zeroes, "a lock without a rank is wanted");
 	refused(leave_what_is_free, "group.lock is left and not held");
 	refused(lack_a_lock, "stream.tx.lock should be held");
