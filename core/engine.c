@@ -179,7 +179,7 @@ static void say_end(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_assert_held(&stream->tx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return;
-	if (shunt_streams_resets(engine, stream, stream->fd))
+	if (shunt_streams_resets(stream, stream->fd))
 		shunt_streams_reset(engine, stream, stream->fd);
 	else
 		shunt_tx_finish(stream);
@@ -217,7 +217,7 @@ static int leave(struct shunt_stream *stream, void *arg)
 {
 	(void)arg;
 	if (stream->fd >= 0 && atomic_load(&stream->state) != SHUNT_LINKED)
-		shunt_fork_slots_leave(&stream->engine->forks, &stream->sharing);
+		shunt_fork_slots_leave(&shunt_stream_engine(stream)->forks, &stream->sharing);
 	return 0;
 }
 
@@ -287,7 +287,7 @@ static int share(struct shunt_stream *stream, void *arg)
 	atomic_fetch_or(&stream->mode, SHUNT_MODE_SHARED | SHUNT_MODE_UNCOUNTED);
 	if (!shunt_stream_is_seated(stream) &&
 	    atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN) &&
-	    shunt_streams_note(stream->engine, stream, SHUNT_REASON_FORK))
+	    shunt_streams_note(shunt_stream_engine(stream), stream, SHUNT_REASON_FORK))
 		shunt_decision_plain(stream, SHUNT_REASON_FORK);
 	return 0;
 }

@@ -121,6 +121,11 @@ struct shunt_engine {
 /* The engine whose context or task this is. */
 #define shunt_engine_of(part, member) shunt_loop_owner(part, struct shunt_engine, member)
 
+static inline struct shunt_engine *shunt_stream_engine(const struct shunt_stream *stream)
+{
+	return shunt_engine_of(stream->group, group);
+}
+
 /* The hooks that its polls call. */
 extern const struct shunt_hooks shunt_engine_hooks;
 

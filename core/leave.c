@@ -95,7 +95,7 @@ static bool each_stream(struct shunt_engine *engine, bool (*visit)(struct shunt_
  */
 static bool retires(struct shunt_stream *stream, void *unused)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 
 	(void)unused;
 	if (atomic_load(&stream->state) != SHUNT_LINKED ||
@@ -188,7 +188,7 @@ static bool owes(struct shunt_stream *stream, void *unused)
 /* The connection is reset: its backlog will not be written. */
 static void stream_give_up(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	bool awaited;
 
 	shunt_lock_take(&stream->rx.lock);
@@ -200,14 +200,14 @@ static void stream_give_up(struct shunt_stream *stream)
 		if (atomic_load(&stream->state) == SHUNT_LINKED)
 			shunt_loss_end(engine, stream, 0);
 		else
-			shunt_streams_reset_tcp(engine, stream->tx.backlog.fd);
+			shunt_streams_reset_tcp(engine->sys, stream->tx.backlog.fd);
 		shunt_backlog_over(stream);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (!awaited)
 		return;
-	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP);
+	shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | EPOLLERR | EPOLLHUP);
 	shunt_streams_unhold(stream);
 }
 
@@ -227,7 +227,7 @@ static bool hand_back(struct shunt_stream *stream, void *unused)
 	if (atomic_load(&stream->state) == SHUNT_LINKED && !shunt_reconnect_let_go(stream))
 		return true;
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && atomic_load(&stream->usage))
-		shunt_streams_plain(stream->engine, stream, SHUNT_REASON_CHANGES);
+		shunt_streams_plain(shunt_stream_engine(stream), stream, SHUNT_REASON_CHANGES);
 	return false;
 }
 
@@ -315,7 +315,7 @@ static bool note_readable(struct shunt_stream *stream, void *arg)
 
 	if (fd >= 0 && readable->count < MANY && shunt_stream_is_linked(stream)) {
 		readable->of[readable->count].fd = fd;
-		readable->of[readable->count++].bytes = shunt_stream_inq(stream->engine, fd, stream);
+		readable->of[readable->count++].bytes = shunt_stream_inq(shunt_stream_engine(stream), fd, stream);
 	}
 	return false;
 }

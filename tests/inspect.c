@@ -152,14 +152,14 @@ void stream_turn(struct shunt_stream *stream, bool on)
 {
 	shunt_lock_take(&stream->tx.lock);
 	atomic_store(&stream->seat->out.want_link, on);
-	shunt_track_choose(stream->engine, stream);
+	shunt_track_choose(shunt_stream_engine(stream), stream);
 	shunt_lock_leave(&stream->tx.lock);
 }
 
 void stream_announce_upgrade_only(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
-	shunt_track_announce(stream->engine, stream, SHUNT_LINK);
+	shunt_track_announce(shunt_stream_engine(stream), stream, SHUNT_LINK);
 	shunt_heading_turn(&stream->seat->out.heading, SHUNT_HEADING_LEAVES);
 	shunt_lock_leave(&stream->tx.lock);
 }
@@ -330,6 +330,7 @@ void stream_make(struct shunt_stream *stream, struct shunt_seat *seat, struct sh
 	stream->state = SHUNT_LINKED;
 	stream->options.low_water = 1;
 	stream->seat->lane = lane;
+	stream->group = lane->group;
 	stream->fd = 3;
 	shunt_lock_rank(&stream->rx.lock, SHUNT_RANK_RX);
 	shunt_lock_rank(&stream->tx.lock, SHUNT_RANK_TX);

@@ -63,7 +63,8 @@ static void put_family(struct shunt_json *text, struct shunt_stream *stream)
 	socklen_t length = sizeof(int);
 	int family = AF_UNSPEC;
 
-	if (!stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_DOMAIN, &family, &length))
+	if (!shunt_stream_engine(stream)->sys->getsockopt(stream->fd, SOL_SOCKET, SO_DOMAIN,
+							  &family, &length))
 		shunt_json_put(text, "\"family\":\"%s\",", family == AF_INET6 ? "inet6" : "inet");
 }
 
@@ -113,7 +114,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 /* The state of TCP, and the time since a byte has moved either way on either track. */
 static void put_signs(struct shunt_json *text, struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct tcp_info info = { 0 };
 	socklen_t length = sizeof(info);
 	uint64_t idle = SHUNT_NEVER;

@@ -116,8 +116,9 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 		result = -EBUSY;
 	if (!result)
 		result = shunt_epset_prepare(engine, stream);
-	if (!result && (!shunt_fork_slots_commit(&stream->engine->forks, &stream->sharing) ||
-			!attach_begin(engine, stream, peer)))
+	if (!result &&
+	    (!shunt_fork_slots_commit(&shunt_stream_engine(stream)->forks, &stream->sharing) ||
+	     !attach_begin(engine, stream, peer)))
 		result = -EBUSY;
 	if (!result && accept) {
 		accept->accept.tcp = shunt_mock_wants_tcp(stream);
@@ -126,8 +127,8 @@ int shunt_attach(struct shunt_engine *engine, struct shunt_stream *stream, const
 	shunt_lock_leave(&stream->tx.lock);
 	if (!result) {
 		count_early_fin(engine, stream);
-		shunt_track_settle(engine, stream);
-		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+		shunt_track_settle(stream);
+		shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	}
 	shunt_lock_leave(&stream->rx.lock);
 	return result;
@@ -165,7 +166,7 @@ bool shunt_attach_revert(struct shunt_engine *engine, struct shunt_stream *strea
 		shunt_lane_forget(stream->seat->lane, stream->seat);
 	shunt_lock_leave(&stream->tx.lock);
 	if (unused)
-		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+		shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	return unused;
 }

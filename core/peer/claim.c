@@ -57,7 +57,7 @@ static struct shunt_link *link_to(struct shunt_service *service, const struct sh
 	if (link)
 		return link;
 	link = link_by(service, tuple, names + 1, count - 1);
-	if (link && shunt_tuple_is_local(service->engine, tuple))
+	if (link && shunt_tuple_is_local(&service->engine->fds, tuple))
 		return link;
 	shunt_rendezvous_meeting(tuple->peer, tuple->peer_port, &meeting);
 	return service->engine->config.dir[0] ? link_by(service, tuple, &meeting, 1) : NULL;
@@ -172,7 +172,7 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 		shunt_claim_stays(engine, stream, reason);
 	else if (link)
 		shunt_claim_on(link, stream);
-	else if (shunt_tuple_is_local(engine, &stream->tuple))
+	else if (shunt_tuple_is_local(&engine->fds, &stream->tuple))
 		claim_here(service, stream);
 	else
 		claim_elsewhere(service, stream);

@@ -265,7 +265,7 @@ static bool is_from_here(struct shunt_engine *engine, const struct shunt_tuple *
 {
 	struct shunt_tuple own = shunt_tuple_reverse(claimed);
 
-	return shunt_tuple_is_local(engine, &own);
+	return shunt_tuple_is_local(&engine->fds, &own);
 }
 
 void shunt_claim_heard(struct shunt_link *link, const struct shunt_message *message)

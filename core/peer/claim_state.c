@@ -60,7 +60,7 @@ void shunt_claim_begin(struct shunt_stream *stream)
 {
 	shunt_streams_hold(stream);
 	shunt_claim_turn(stream, SHUNT_CLAIM_UNDER_WAY);
-	stream->claim.begun = shunt_slow_begin(&stream->engine->steps);
+	stream->claim.begun = shunt_slow_begin(&shunt_stream_engine(stream)->steps);
 }
 
 void shunt_claim_end(struct shunt_stream *stream)
@@ -68,7 +68,8 @@ void shunt_claim_end(struct shunt_stream *stream)
 	if (stream->claim.state != SHUNT_CLAIM_UNDER_WAY)
 		return;
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
-	shunt_slow_stream(&stream->engine->steps, stream, SHUNT_STEP_CLAIM, stream->claim.begun,
+	shunt_slow_stream(&shunt_stream_engine(stream)->steps, stream, SHUNT_STEP_CLAIM,
+			  stream->claim.begun,
 			  stream->seat->link ? stream->seat->link->peer_pid : 0);
 	shunt_streams_unhold(stream);
 }
@@ -80,7 +81,7 @@ void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_streams_vacate(stream);
 	if (!shunt_reconnect_later(stream))
 		shunt_streams_plain(engine, stream, reason);
-	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT);
+	shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT);
 	shunt_claim_end(stream);
 }
 

@@ -41,7 +41,8 @@ static bool is_excused(struct shunt_engine *engine, struct shunt_stream *stream)
 	const struct shunt_rendezvous *r = stream->rendezvous;
 
 	return r && r->remote && !shunt_claim_learn(engine, stream) &&
-	       !shunt_tuple_is_local(engine, &stream->tuple) && shunt_unclaimed_excuses(stream);
+	       !shunt_tuple_is_local(&engine->fds, &stream->tuple) &&
+	       shunt_unclaimed_excuses(stream);
 }
 
 /* Why its time is over; NONE: it is not. */

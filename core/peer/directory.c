@@ -151,9 +151,9 @@ static bool is_fair(struct shunt_directory *directory, const struct shunt_direct
 		    struct shunt_tuple *asked)
 {
 	memset(asked, 0, sizeof(*asked));
-	if (shunt_tuple_of(directory->engine, guest->fd, asked) ||
+	if (shunt_tuple_of(directory->engine->sys, guest->fd, asked) ||
 	    memcmp(asked->local, guest->question.address, sizeof(asked->local)) ||
-	    shunt_tuple_is_local(directory->engine, asked))
+	    shunt_tuple_is_local(&directory->engine->fds, asked))
 		return false;
 	asked->local_port = guest->question.port;
 	return true;

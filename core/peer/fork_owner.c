@@ -108,7 +108,7 @@ static int find_wanted(struct shunt_stream *stream, void *arg)
 	if (stream->fd < 0 || !is_wanted(stream))
 		return 0;
 	if (atomic_load(&stream->state) != SHUNT_LINKED) {
-		shunt_fork_slots_tell(&stream->engine->forks, &stream->sharing, true);
+		shunt_fork_slots_tell(&shunt_stream_engine(stream)->forks, &stream->sharing, true);
 		atomic_store(&stream->handing.wanted, false);
 		return 0;
 	}

@@ -84,7 +84,7 @@ static void tell_all(struct shunt_link *link, uint32_t what)
 	struct shunt_stream *stream;
 
 	shunt_assert_service_thread(link->engine);
-	shunt_streams_seated(link, stream) shunt_sleep_tell(link->engine, stream, what);
+	shunt_streams_seated(link, stream) shunt_sleep_tell(stream, what);
 }
 
 /* Senders whose HANDBACK was on its way may go on over TCP; seats that were refused are let go. */

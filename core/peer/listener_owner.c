@@ -209,7 +209,7 @@ static bool on_question(struct shunt_service *service, struct shunt_co_listener 
 	    have->said.bytes > sizeof(have->said.words) ||
 	    !shunt_rendezvous_covers(&co_listener->at->name, have->tuple.local,
 				     have->tuple.local_port) ||
-	    shunt_tuple_is_local(engine, &have->tuple))
+	    shunt_tuple_is_local(&engine->fds, &have->tuple))
 		return false;
 	co_listener->asked = true;
 	bytes = engine->link_hooks->asked(co_listener->at, &have->tuple, &have->said, &answer);

@@ -75,7 +75,7 @@ void shunt_mock_set(struct shunt_stream *stream, enum shunt_mock mock)
 	if (mock != SHUNT_MOCK_AUTO)
 		stream_hold(stream, SHUNT_HELD_SLOW, false);
 	if (stream_hold(stream, SHUNT_HELD_MOCK, mock == SHUNT_MOCK_TCP)) {
-		atomic_fetch_add(&stream->engine->mocked, 1);
+		atomic_fetch_add(&shunt_stream_engine(stream)->mocked, 1);
 		peer_tell(stream, mock == SHUNT_MOCK_TCP);
 	}
 }

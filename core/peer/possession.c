@@ -434,7 +434,7 @@ struct look {
 /* The namespace in which the witness looks is our socket's: it has been seen there. */
 static bool is_own(struct shunt_stream *stream, const struct shunt_sighting *own)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	socklen_t length;
 	uint64_t cookie = 0;
 	bool is;

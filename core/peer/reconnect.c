@@ -56,13 +56,13 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 }
 
 /* It becomes a candidate again, if it is quiet. */
-static enum readiness stream_let_go(struct shunt_engine *engine, struct shunt_stream *stream)
+static enum readiness stream_let_go(struct shunt_stream *stream)
 {
 	enum readiness readiness;
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	shunt_track_settle(engine, stream);
+	shunt_track_settle(stream);
 	readiness = is_quiet(stream);
 	if (readiness == READY) {
 		shunt_streams_unseat(stream);
@@ -73,7 +73,7 @@ static enum readiness stream_let_go(struct shunt_engine *engine, struct shunt_st
 		stream->claim.line = 0;
 	shunt_lock_leave(&stream->tx.lock);
 	if (readiness == READY)
-		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+		shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	return readiness;
 }
@@ -92,7 +92,7 @@ bool shunt_reconnect_let_go(struct shunt_stream *stream)
 	shunt_lock_take(&stream->rx.lock);
 	certain = is_certain(stream);
 	shunt_lock_leave(&stream->rx.lock);
-	return certain && stream_let_go(stream->engine, stream) == READY;
+	return certain && stream_let_go(stream) == READY;
 }
 
 /* --- finding them --- */
@@ -282,7 +282,7 @@ bool shunt_reconnect_tried(struct shunt_link *link)
 
 bool shunt_reconnect_later(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	uint64_t wait = engine->config.return_ms * 1000000 << stream->claim.return_tries;
 
 	if (!stream->claim.line || atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->fd < 0)
@@ -300,7 +300,7 @@ bool shunt_reconnect_later(struct shunt_stream *stream)
 void shunt_reconnect_done(struct shunt_stream *stream)
 {
 	if (stream->claim.line)
-		atomic_fetch_add(&stream->engine->returns, 1);
+		atomic_fetch_add(&shunt_stream_engine(stream)->returns, 1);
 	stream->claim.return_tries = 0;
 }
 
@@ -312,7 +312,7 @@ void shunt_reconnect_claimed(struct shunt_link *link, const struct shunt_tuple *
 
 	while (search.line && (stream = shunt_streams_next(link->engine, &sweep)) != NULL)
 		if (atomic_load(&stream->state) == SHUNT_LINKED)
-			stream_let_go(link->engine, stream);
+			stream_let_go(stream);
 }
 
 /* Claims it on the link if it is ready. */
@@ -321,7 +321,7 @@ static void bring(struct shunt_link *link, struct shunt_stream *stream, uint64_t
 	if (shunt_claim_is_pending(stream) || stream->claim.return_at > now)
 		return;
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
-	    stream_let_go(link->engine, stream) != READY)
+	    stream_let_go(stream) != READY)
 		return;
 	shunt_claim_again(link, stream);
 }

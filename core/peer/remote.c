@@ -290,7 +290,7 @@ void shunt_remote_claim(struct shunt_service *service, struct shunt_stream *stre
 
 uint16_t shunt_remote_gate(struct shunt_service *service, const struct shunt_tuple *accepted)
 {
-	struct shunt_remote *remote = shunt_tuple_is_local(service->engine, accepted) ?
+	struct shunt_remote *remote = shunt_tuple_is_local(&service->engine->fds, accepted) ?
 					      NULL :
 					      get(service);
 	struct shunt_remote_listener *gate =

@@ -85,7 +85,7 @@ static bool is_outside(struct shunt_engine *engine, struct shunt_channel *channe
 		return false;
 	memcpy(ends.local, channel->here, sizeof(ends.local));
 	memcpy(ends.peer, channel->there, sizeof(ends.peer));
-	return !shunt_tuple_is_local(engine, &ends);
+	return !shunt_tuple_is_local(&engine->fds, &ends);
 }
 
 void shunt_remote_guest_come(void *gate_arg, void *ticket_arg, int fd)

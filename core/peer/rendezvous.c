@@ -37,9 +37,9 @@ static uint64_t network_of(struct shunt_engine *engine, int fd)
 
 int shunt_rendezvous_learn(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	int result = stream->fd < 0 ? -EBADF :
-		     shunt_tuple_of(engine, stream->fd, &stream->tuple);
+		     shunt_tuple_of(engine->sys, stream->fd, &stream->tuple);
 
 	stream->proven_on = 0;
 	if (result)

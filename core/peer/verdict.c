@@ -116,7 +116,7 @@ static const struct shunt_rule *find_rule(const struct shunt_verdict *verdict,
 /* Links that are up are asked for rings, too. */
 static void follow_sends(struct shunt_stream *stream, uint8_t word)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 
 	shunt_traced_rule(engine, stream, word);
 	shunt_loop_post(&engine->loop, &engine->loop.requests.trace);
@@ -124,17 +124,17 @@ static void follow_sends(struct shunt_stream *stream, uint8_t word)
 
 static bool learn_tuple(struct shunt_stream *stream)
 {
-	shunt_lock_take(&stream->engine->streams_lock);
+	shunt_lock_take(&shunt_stream_engine(stream)->streams_lock);
 	if (!shunt_tuple_is_known(&stream->tuple))
 		shunt_rendezvous_learn(stream);
-	shunt_lock_leave(&stream->engine->streams_lock);
+	shunt_lock_leave(&shunt_stream_engine(stream)->streams_lock);
 	return shunt_tuple_is_known(&stream->tuple);
 }
 
 /* A stream with a line was on a link before, and returns to it. */
 bool shunt_verdict_leaves(struct shunt_stream *stream)
 {
-	struct shunt_verdict *verdict = stream->engine->verdict;
+	struct shunt_verdict *verdict = shunt_stream_engine(stream)->verdict;
 	const struct shunt_rule *rule;
 
 	if (!verdict || stream->claim.line || !learn_tuple(stream))

@@ -66,8 +66,8 @@ static bool read_kernels(struct shunt_stream *stream, uint64_t *value, bool *wid
 	uint32_t narrow;
 
 	*value = 0;
-	if (stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_MAX_PACING_RATE, value,
-					    &length))
+	if (shunt_stream_engine(stream)->sys->getsockopt(stream->fd, SOL_SOCKET, SO_MAX_PACING_RATE,
+							 value, &length))
 		return false;
 	*wide = length == sizeof(*value);
 	memcpy(&narrow, value, sizeof(narrow));
@@ -98,7 +98,7 @@ static bool is_asked(struct shunt_stream *stream)
 
 bool shunt_pacing_is_asked(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	int saved = errno;
 	bool asked;
 
@@ -115,9 +115,9 @@ static bool write_option(struct shunt_stream *stream, uint64_t value)
 	uint32_t narrow = value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
 	bool wide = stream->pacing->wide;
 
-	return !stream->engine->sys->setsockopt(stream->fd, SOL_SOCKET, SO_MAX_PACING_RATE,
-						wide ? (void *)&value : (void *)&narrow,
-						wide ? sizeof(value) : sizeof(narrow));
+	return !shunt_stream_engine(stream)->sys->setsockopt(
+		stream->fd, SOL_SOCKET, SO_MAX_PACING_RATE, wide ? (void *)&value : (void *)&narrow,
+		wide ? sizeof(value) : sizeof(narrow));
 }
 
 /* To the kernel 0 is no limit, either (tcp_update_skb_after_send()). */
@@ -141,7 +141,7 @@ static void pace_held(struct shunt_stream *stream, uint64_t rate)
 
 static void pace(struct shunt_stream *stream, uint64_t rate)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 
 	shunt_lock_take(&engine->streams_lock);
 	pace_held(stream, rate);
@@ -150,7 +150,7 @@ static void pace(struct shunt_stream *stream, uint64_t rate)
 
 void shunt_pacing_lift(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	int saved = errno;
 
 	if (!atomic_load(&stream->pacing))
@@ -169,7 +169,7 @@ void shunt_pacing_lift(struct shunt_stream *stream)
 int shunt_stream_set_pacing(struct shunt_stream *stream, int fd, const void *value,
 			    socklen_t length)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	uint64_t rate;
 	int result = 0;
 
@@ -203,7 +203,7 @@ static void put_value(uint64_t own, void *value, socklen_t length)
 
 int shunt_stream_get_pacing(struct shunt_stream *stream, int fd, void *value, socklen_t *length)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	int result = 0;
 
 	shunt_lock_take(&engine->streams_lock);
@@ -235,7 +235,7 @@ static bool read_client(struct shunt_stream *stream, struct shunt_qos_client *cl
 	struct shunt_tuple tuple;
 
 	memset(client, 0, sizeof(*client));
-	if (shunt_tuple_of(stream->engine, stream->fd, &tuple))
+	if (shunt_tuple_of(stream->group->sys, stream->fd, &tuple))
 		return false;
 	memcpy(client->host, tuple.peer, sizeof(client->host));
 	client->port = ntohs(tuple.local_port);
@@ -313,10 +313,10 @@ static bool read_use(struct shunt_stream *stream, uint64_t *bytes, bool *is_shor
 	socklen_t length = sizeof(info);
 	bool known;
 
-	shunt_lock_take(&stream->engine->streams_lock);
-	known = stream->fd >= 0 && !stream->engine->sys->getsockopt(stream->fd, IPPROTO_TCP,
-								    TCP_INFO, &info, &length);
-	shunt_lock_leave(&stream->engine->streams_lock);
+	shunt_lock_take(&shunt_stream_engine(stream)->streams_lock);
+	known = stream->fd >= 0 && !shunt_stream_engine(stream)->sys->getsockopt(
+					   stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length);
+	shunt_lock_leave(&shunt_stream_engine(stream)->streams_lock);
 	*bytes = info.tcpi_bytes_acked;
 	*is_short = info.tcpi_notsent_bytes;
 	return known && length >= offsetof(struct tcp_info, tcpi_notsent_bytes) +
@@ -342,10 +342,10 @@ static void paced_measure(struct shunt_stream *stream, struct shunt_paced *paced
 		return;
 	}
 	shunt_portion_used(portion, tokens, portion->waits + is_short, now);
-	shunt_lock_take(&stream->engine->group.lock);
+	shunt_lock_take(&shunt_stream_engine(stream)->group.lock);
 	paced->tokens += portion->taken - before;
 	paced->waits += is_short;
-	shunt_lock_leave(&stream->engine->group.lock);
+	shunt_lock_leave(&shunt_stream_engine(stream)->group.lock);
 }
 
 /* --- a look --- */
@@ -538,7 +538,7 @@ static uint64_t first_rate(struct shunt_engine *engine, const struct shunt_qos_c
 
 void shunt_pacing_accepted(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_qos_client client;
 	int saved = errno;
 	uint64_t rate = 0;

@@ -127,8 +127,8 @@ static void tell(struct shunt_link *link, struct shunt_stream *stream)
 		.how = link->silent ? SHUNT_LEAVE_ALONE : SHUNT_LEAVE_DEAD,
 	};
 	shunt_lock_leave(&stream->tx.lock);
-	shunt_track_settle(engine, stream);
-	shunt_sleep_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
+	shunt_track_settle(stream);
+	shunt_sleep_tell(stream, EPOLLIN | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	/* A pinned buffer is what is kept of it: its call goes on when the peer has said what it lacks. */
 	if (!shunt_heading_halted(&stream->seat->out.heading))
@@ -207,8 +207,8 @@ static void done(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_rest_over(stream);
 	shunt_pinned_tell(stream);
-	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
-	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
+	shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 			 SHUNT_READY_SETTLED);
 	shunt_retire_tell_relative(engine, stream);
 }

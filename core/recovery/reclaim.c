@@ -53,7 +53,7 @@ static bool look_at_ring(struct shunt_engine *engine, struct shunt_link *link, s
 		return false;
 	if (!shunt_lock_try(&stream->rx.lock))
 		return true;	/* somebody reads */
-	shunt_track_settle(engine, stream);
+	shunt_track_settle(stream);
 	again = may_shrink(engine, link, stream);
 	if (again && is_quiet(engine, stream, now))
 		shunt_rings_offer_small(engine, stream);

@@ -92,7 +92,7 @@ void shunt_backlog_linger_changed(struct shunt_stream *stream)
 {
 	shunt_lock_take(&stream->tx.lock);
 	if (stream->tx.backlog.linger.l_onoff != SHUNT_LINGERS_ITSELF)
-		take_linger(stream->engine, stream);
+		take_linger(shunt_stream_engine(stream), stream);
 	shunt_lock_leave(&stream->tx.lock);
 }
 
@@ -109,7 +109,7 @@ static uint32_t events_for(struct shunt_stream *stream)
 
 static void listen_for(struct shunt_stream *stream, uint32_t events)
 {
-	shunt_loop_change(&stream->engine->loop, stream->tx.backlog.fd, &stream->source, events);
+	shunt_loop_change(stream->group->loop, stream->tx.backlog.fd, &stream->source, events);
 }
 
 /*
@@ -122,7 +122,7 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 
 	engine->sys->ioctl(stream->tx.backlog.fd, FIONREAD, &unread);
 	if (unread)
-		shunt_streams_reset_tcp(engine, stream->tx.backlog.fd);
+		shunt_streams_reset_tcp(engine->sys, stream->tx.backlog.fd);
 	else	/* it is the peer's end, and nothing comes behind it */
 		listen_for(stream, EPOLLOUT);
 }
@@ -167,7 +167,7 @@ int shunt_backlog_write(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (sent < 0 || tx->backlog.done == tx->backlog.size) {	/* nobody is there to get it */
 			shunt_backlog_free(stream);
 			push(engine, fd);
-			shunt_sleep_tell(engine, stream, SHUNT_READY_TRACK);
+			shunt_sleep_tell(stream, SHUNT_READY_TRACK);
 		}
 	}
 	give_linger(engine, stream);
@@ -176,7 +176,7 @@ int shunt_backlog_write(struct shunt_engine *engine, int fd, struct shunt_stream
 
 void shunt_backlog_over(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 
 	shunt_assert_held(&stream->tx.lock);
 	shunt_loop_remove(&engine->loop, stream->tx.backlog.fd);
@@ -191,7 +191,7 @@ void shunt_backlog_over(struct shunt_stream *stream)
 
 void shunt_backlog_moves(struct shunt_stream *stream, uint32_t events)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 
 	if (!shunt_lock_try(&stream->tx.lock))
 		return;	/* somebody is sending, and so writing it; the event comes again */
@@ -209,7 +209,7 @@ void shunt_backlog_moves(struct shunt_stream *stream, uint32_t events)
 		engine->sys->shutdown(stream->tx.backlog.fd, SHUT_WR);
 	shunt_backlog_over(stream);
 	shunt_lock_leave(&stream->tx.lock);
-	shunt_sleep_tell(engine, stream, EPOLLOUT | SHUNT_READY_ANSWERED);
+	shunt_sleep_tell(stream, EPOLLOUT | SHUNT_READY_ANSWERED);
 	shunt_streams_unhold(stream);
 }
 
@@ -227,7 +227,7 @@ void shunt_backlog_await_on(struct shunt_engine *engine, struct shunt_stream *st
 	if (fd < 0 || shunt_loop_add(&engine->loop, fd, &stream->source, events_for(stream))) {
 		shunt_decision_say(SHUNT_LOG_ERROR, stream,
 				   "it is reset: out of descriptors or memory");
-		shunt_streams_reset_tcp(engine, fd >= 0 ? fd : shunt_deferred_fin_fd(stream));
+		shunt_streams_reset_tcp(engine->sys, fd >= 0 ? fd : shunt_deferred_fin_fd(stream));
 		shunt_own_fds_close(&engine->fds, fd);
 		shunt_backlog_free(stream);	/* nobody will get it */
 		shunt_deferred_fin_written(stream);

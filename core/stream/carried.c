@@ -33,7 +33,7 @@ static void add(struct shunt_bytes *bytes, uint64_t all, uint64_t known)
 
 void shunt_carried_add(struct shunt_stream *stream, struct shunt_bytes *tx, struct shunt_bytes *rx)
 {
-	const struct shunt_sys *sys = stream->engine->sys;
+	const struct shunt_sys *sys = stream->group->sys;
 	struct tcp_info info = { 0 };
 	socklen_t length = sizeof(info);
 	int unsent = 0, unread = 0;

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/credit.h"
 #include <sys/epoll.h>
-#include "core/engine.h"
 #include "core/lane/remote_read.h"
+#include "core/lane/lane_serve.h"
 #include "core/lane/roster.h"
+#include "core/link/link.h"
+#include "core/poll/group.h"
 #include "core/stream/sleep.h"
+#include "core/stream/stream.h"
 
-void shunt_credit_go_on(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_credit_go_on(struct shunt_stream *stream)
 {
 	if (__builtin_expect(shunt_seat_rest(&stream->seat->out), 0)) {
 		atomic_store(&stream->seat->out.stuck_since, 0);
-		shunt_roster_kick(&engine->group, stream->seat->lane);
+		shunt_roster_kick(stream->group, stream->seat->lane);
 	}
 }
 
-const char *shunt_credit_heard(struct shunt_engine *engine, struct shunt_stream *stream,
-			       uint64_t upto)
+const char *shunt_credit_heard(struct shunt_stream *stream, uint64_t upto)
 {
 	struct shunt_seat_out *out = &stream->seat->out;
 
@@ -24,9 +26,9 @@ const char *shunt_credit_heard(struct shunt_engine *engine, struct shunt_stream 
 	if (upto <= atomic_load_explicit(&out->ring.consumed, memory_order_relaxed))
 		return NULL;	/* an earlier word that was overwritten before we looked */
 	atomic_store(&out->ring.consumed, upto);
-	shunt_credit_go_on(engine, stream);
+	shunt_credit_go_on(stream);
 	if (shunt_seat_unstarve(out))
-		shunt_sleep_notify(engine, stream, EPOLLOUT);
+		shunt_sleep_notify(stream, EPOLLOUT);
 	return NULL;
 }
 
@@ -44,26 +46,26 @@ bool shunt_credit_word(struct shunt_stream *stream, uint32_t word, uint64_t *val
 	return seen != NULL;
 }
 
-static void heard(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t read)
+static void heard(struct shunt_stream *stream, uint64_t read)
 {
 	const char *wrong;
 
-	shunt_lock_take(&engine->group.lock);
-	wrong = shunt_credit_heard(engine, stream, read);
-	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_take(&stream->group->lock);
+	wrong = shunt_credit_heard(stream, read);
+	shunt_lock_leave(&stream->group->lock);
 	if (wrong)
 		shunt_link_distrust(stream->seat->link, wrong);
 }
 
-void shunt_credit_look(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_credit_look(struct shunt_stream *stream)
 {
 	uint64_t read;
 
 	if (shunt_credit_word(stream, SHUNT_CONTROL_READ, &read))
-		heard(engine, stream, read);
+		heard(stream, read);
 }
 
-void shunt_credit_fetch(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_credit_fetch(struct shunt_stream *stream)
 {
 	struct shunt_lane *lane = stream->seat->lane;
 	uint64_t read;
@@ -77,5 +79,5 @@ void shunt_credit_fetch(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_lane_leave(lane);
 	}
 	if (seen)
-		heard(engine, stream, read);
+		heard(stream, read);
 }

@@ -36,7 +36,7 @@ void shunt_decision_say(enum shunt_log_level level, struct shunt_stream *stream,
 	if (!shunt_log_wants(level))
 		return;
 	if (shunt_tuple_is_known(&stream->tuple) ||
-	    (about.fd >= 0 && !shunt_tuple_of(stream->engine, about.fd, &tuple)))
+	    (about.fd >= 0 && !shunt_tuple_of(stream->group->sys, about.fd, &tuple)))
 		about.tuple = &tuple;
 	errno = saved;
 	va_start(args, format);

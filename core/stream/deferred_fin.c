@@ -16,7 +16,7 @@ static void look_later(struct shunt_engine *engine)
 
 static void leave(struct shunt_stream *stream)
 {
-	shunt_own_fds_close(&stream->engine->fds, stream->seat->out.fin_later.fd);
+	shunt_own_fds_close(stream->group->loop->fds, stream->seat->out.fin_later.fd);
 	atomic_store(&stream->seat->out.fin_later.fd, SHUNT_FIN_NOT_DUE);
 }
 
@@ -25,7 +25,7 @@ static void end(struct shunt_stream *stream, int fd)
 {
 	if (!shunt_end_has(&stream->end,
 			   SHUNT_END_OWES_RESET)) /* that is the end then, behind what is unread */
-		stream->engine->sys->shutdown(fd, SHUT_WR);
+		stream->group->sys->shutdown(fd, SHUT_WR);
 	leave(stream);
 }
 
@@ -46,7 +46,7 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 	     shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_RESET) ||
 	     shunt_stream_is_released(stream)))
 		return false;
-	copy = shunt_own_fds_copy(&stream->engine->fds, fd);	/* the program can still close its own */
+	copy = shunt_own_fds_copy(stream->group->loop->fds, fd);	/* the program can still close its own */
 	if (copy < 0 && closing) {
 		if (due)	/* it has been promised, and another process may keep the socket open */
 			end(stream, fd);
@@ -54,7 +54,7 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 	}
 	atomic_store(&out->fin_later.fd, copy < 0 ? SHUNT_FIN_NO_FD : copy);
 	if (copy < 0)
-		look_later(stream->engine);
+		look_later(shunt_stream_engine(stream));
 	return true;
 }
 
@@ -66,9 +66,9 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 
 	shunt_lock_take(&tx->lock);
 	if (atomic_load(&out->fin_later.fd) == SHUNT_FIN_NO_FD && stream->fd >= 0) {
-		copy = shunt_own_fds_copy(&stream->engine->fds, stream->fd);
+		copy = shunt_own_fds_copy(stream->group->loop->fds, stream->fd);
 		if (copy < 0) {
-			look_later(stream->engine);
+			look_later(shunt_stream_engine(stream));
 		} else {
 			atomic_store(&out->fin_later.fd, copy);
 			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
@@ -100,7 +100,7 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 	shunt_assert_held(&stream->tx.lock);
 	if (!shunt_seat_fin_is_due(out)) {
 		if (tx->backlog.bytes && stream->fd >= 0)
-			shunt_backlog_await(stream->engine, stream);
+			shunt_backlog_await(shunt_stream_engine(stream), stream);
 		return;
 	}
 	if (!tx->backlog.bytes || shunt_end_has(&stream->end, SHUNT_END_OWES_RESET)) {
@@ -110,6 +110,6 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 	tx->backlog.fin = true;
 	fd = tx->backlog.fd < 0 ? atomic_exchange(&out->fin_later.fd, SHUNT_FIN_NO_FD) : -1;
 	leave(stream);
-	shunt_backlog_await_on(stream->engine, stream, fd);
+	shunt_backlog_await_on(shunt_stream_engine(stream), stream, fd);
 }
 

@@ -27,7 +27,7 @@ static void roomy(struct shunt_seat *seat)
 
 	if ((shunt_send_queue_roomy(seat) || shunt_overflow_has_room(stream)) &&
 	    shunt_seat_unstarve(&seat->out))
-		shunt_sleep_tell(stream->engine, stream, EPOLLOUT);
+		shunt_sleep_tell(stream, EPOLLOUT);
 }
 
 /* A thread hands the stream back, and waits until the lane owes nothing for it. True: it still does. */
@@ -38,7 +38,7 @@ static bool is_retiring(struct shunt_stream *stream, uint32_t work)
 		return false;
 	if (work || !shunt_ready_flushed(stream))
 		return true;
-	shunt_sleep_tell(stream->engine, stream, SHUNT_READY_ANSWERED);
+	shunt_sleep_tell(stream, SHUNT_READY_ANSWERED);
 	return false;
 }
 
@@ -64,7 +64,7 @@ static bool done(struct shunt_seat *seat, uint32_t work)
 	    (!shunt_send_queue_roomy(seat) && !shunt_overflow_has_room(stream)))
 		return true;
 	if (shunt_seat_unstarve(out))
-		shunt_sleep_tell(stream->engine, stream, EPOLLOUT);
+		shunt_sleep_tell(stream, EPOLLOUT);
 	return waits;
 }
 

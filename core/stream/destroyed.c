@@ -26,7 +26,7 @@ static int take_error(struct shunt_stream *stream)
 	int error = 0;
 
 	if (shunt_stream_tcp_closed(stream))
-		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+		stream->group->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
 	return error;
 }
 
@@ -43,7 +43,7 @@ static void judge(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_expire_end(engine, stream, error);
 	shunt_lock_leave(&stream->tx.lock);
 	if (error)
-		shunt_expire_tell(engine, stream);
+		shunt_expire_tell(stream);
 	shunt_lock_leave(&stream->rx.lock);
 }
 
@@ -69,7 +69,7 @@ static void socket_ready(struct shunt_source *source, uint32_t events)
 	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, source);
 
 	if (events & EPOLLERR && atomic_load(&stream->state) == SHUNT_LINKED)
-		note(stream->engine, stream);
+		note(shunt_stream_engine(stream), stream);
 	shunt_backlog_moves(stream, events);
 }
 

@@ -2,7 +2,11 @@
 #include <errno.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
-#include "core/engine.h"
+#include "core/stream/kernel_tcp.h"
+#include "core/stream/stream.h"
+#include "core/poll/group.h"
+#include "core/base/config.h"
+#include "core/base/sys.h"
 #include "core/stream/eof.h"
 
 /* The link has told of the end, and TCP was to bring bytes before it, which are not there. */
@@ -16,7 +20,8 @@ static bool is_cut(struct shunt_stream *stream)
 	uint64_t ring = tail > from ? tail - from : 0;	/* NEVER: none that count */
 	int there = 0;
 
-	return fin != SHUNT_NEVER && !stream->engine->sys->ioctl(stream->fd, FIONREAD, &there) && head + there + ring < fin;
+	return fin != SHUNT_NEVER && !stream->group->sys->ioctl(stream->fd, FIONREAD, &there) &&
+	       head + there + ring < fin;
 }
 
 /* Reported once, on whichever way: the kernel has seen a reset of its own. */
@@ -27,7 +32,7 @@ int shunt_stream_pop_error(struct shunt_stream *stream)
 	socklen_t length = sizeof(kernel);
 
 	if (error && stream->fd >= 0)
-		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &kernel, &length);
+		stream->group->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &kernel, &length);
 	if (!error || before & SHUNT_END_TOLD)
 		return 0;
 	if (kernel == ECONNABORTED)
@@ -44,7 +49,7 @@ void shunt_stream_was_reset(struct shunt_stream *stream, int error)
 /* The program is told that it is over: what the link may still bring is nothing any more. */
 static void hear_no_more(struct shunt_stream *stream)
 {
-	struct shunt_group *group = &stream->engine->group;
+	struct shunt_group *group = stream->group;
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
 
@@ -70,8 +75,8 @@ ssize_t shunt_eof_reached(struct shunt_stream *stream)
 		return due == SHUNT_END_EOF ? 0 : -EAGAIN;
 	if (shunt_end_has(&stream->end, SHUNT_END_OWES_RESET) &&
 	    stream->fd >= 0) { /* what was unread before it has been read */
-		shunt_streams_reset_tcp(stream->engine, stream->fd);
-		stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error,
+		shunt_streams_reset_tcp(stream->group->sys, stream->fd);
+		stream->group->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error,
 						&length); /* ours is told */
 		shunt_end_learn(&stream->end, SHUNT_LEARN_RESET_PAID, 0);
 	}
@@ -85,7 +90,7 @@ ssize_t shunt_eof_in_doubt(struct shunt_stream *stream, int fd)
 	if (shunt_end_learn(&stream->end, SHUNT_LEARN_SUSPICION_TOLD, 0) &
 	    (SHUNT_END_SHUT_READ | SHUNT_END_RESET | SHUNT_END_TOLD))
 		return 0;
-	shunt_streams_reset_tcp(stream->engine, fd);
+	shunt_streams_reset_tcp(stream->group->sys, fd);
 	return -ECONNRESET;
 }
 
@@ -107,7 +112,7 @@ bool shunt_eof_counts(struct shunt_stream *stream)
 		return true;	/* an end that comes before the proof is the kernel's to tell */
 	if (!shunt_heading_halted(&stream->seat->out.heading) &&
 	    (shunt_intake_final(&stream->seat->in.intake) ||
-	     (!shunt_stream_is_agreed(stream) && !stream->engine->config.soft_model[0])))
+	     (!shunt_stream_is_agreed(stream) && !stream->group->config->soft_model[0])))
 		return true;
 	return atomic_load(&stream->state) != SHUNT_LINKED || shunt_stream_is_released(stream) ||
 	       shunt_intake_copied(&stream->seat->in.intake);
@@ -116,7 +121,7 @@ bool shunt_eof_counts(struct shunt_stream *stream)
 /* The program reads the end at `head`: the next call must not wait for FIN, which may still be on its way. */
 static void end_here(struct shunt_stream *stream, uint64_t head)
 {
-	struct shunt_group *group = &stream->engine->group;
+	struct shunt_group *group = stream->group;
 
 	shunt_lock_take(&group->lock);
 	atomic_store(&stream->end.fin, head);

@@ -70,9 +70,9 @@ void shunt_expire_end(struct shunt_engine *engine, struct shunt_stream *stream, 
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
 }
 
-void shunt_expire_tell(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_expire_tell(struct shunt_stream *stream)
 {
-	shunt_sleep_tell(engine, stream,
+	shunt_sleep_tell(stream,
 			 EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP | SHUNT_READY_TRACK);
 	shunt_pinned_tell(stream);
 }
@@ -86,7 +86,7 @@ static bool is_over(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (!patience || shunt_now(engine) - atomic_load(&out->stuck_since) < patience * MS)
 		return false;
 	if (!shunt_heading_halted(&out->heading))
-		shunt_credit_fetch(engine, stream);
+		shunt_credit_fetch(stream);
 	return atomic_load(&out->stuck_since) != 0;
 }
 
@@ -104,7 +104,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 		atomic_store(&stream->seat->out.stuck_since, 0);
 	shunt_lock_leave(&tx->lock);
 	if (over)
-		shunt_expire_tell(engine, stream);
+		shunt_expire_tell(stream);
 	shunt_lock_leave(&stream->rx.lock);
 }
 

@@ -11,6 +11,6 @@ void shunt_expire_run(struct shunt_task *task);
 /* The connection is over with that error. Both locks held; the program is told after tx.lock is left. */
 void shunt_expire_end(struct shunt_engine *engine, struct shunt_stream *stream, int error);
 /* rx.lock held. */
-void shunt_expire_tell(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_expire_tell(struct shunt_stream *stream);
 
 #endif

@@ -9,7 +9,7 @@
 /* One that announced more long ago: what it has gathered is sent. Others are looked at again. */
 static int end_gathering(struct shunt_stream *stream, void *arg)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t since = atomic_load(&out->gather_since);

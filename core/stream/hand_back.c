@@ -172,7 +172,7 @@ static bool can_hand_back(struct shunt_stream *stream)
 		return false;
 	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) || tx->backlog.bytes)
 		return false;
-	if (shunt_lane_keeps(stream->seat->lane) || stream->engine->config.soft_model[0])
+	if (shunt_lane_keeps(stream->seat->lane) || stream->group->config->soft_model[0])
 		return false;
 	return !shunt_stream_is_released(stream) &&
 	       !shunt_end_has(&stream->end, SHUNT_END_BROKEN) &&
@@ -257,12 +257,12 @@ static bool hand_back(struct shunt_stream *stream, bool ends)
  */
 static bool has_left(struct shunt_stream *stream, int fd, bool spare)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	bool all;
 
 	shunt_assert_held(&stream->tx.lock);
 	atomic_fetch_add_explicit(&engine->handbacks, 1, memory_order_relaxed);
-	shunt_sleep_tell(engine, stream, SHUNT_READY_TRACK);
+	shunt_sleep_tell(stream, SHUNT_READY_TRACK);
 	all = shunt_backlog_write(engine, fd, stream) != -EAGAIN;
 	if (!all && spare)
 		shunt_backlog_free(stream);
@@ -304,7 +304,7 @@ static bool is_all_read(struct shunt_stream *stream)
 	struct shunt_seat_out *out = &stream->seat->out;
 
 	if (unread_from(out) < atomic_load(&out->posted))
-		shunt_credit_look(stream->engine, stream);
+		shunt_credit_look(stream);
 	return unread_from(out) >= atomic_load(&out->staged);
 }
 
@@ -339,7 +339,7 @@ static bool is_on_link(struct shunt_stream *stream, void *unused)
 static void leave(struct shunt_stream *stream)
 {
 	shunt_assert_held(&stream->tx.lock);
-	if (shunt_streams_resets(stream->engine, stream, stream->fd) ||
+	if (shunt_streams_resets(stream, stream->fd) ||
 	    !shunt_hand_back_unread(stream, stream->fd, true))
 		shunt_hand_back_overflow(stream, stream->fd);
 }

@@ -181,7 +181,7 @@ static void stream_settle(struct shunt_stream *stream)
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN) {
-		shunt_streams_because(stream->engine, stream, SHUNT_REASON_FORK);
+		shunt_streams_because(shunt_stream_engine(stream), stream, SHUNT_REASON_FORK);
 		atomic_store(&stream->state, SHUNT_PLAIN);
 	}
 	shunt_lock_leave(&stream->tx.lock);
@@ -234,7 +234,7 @@ void shunt_handover_answer(struct shunt_engine *engine, struct shunt_stream *str
 
 	if (fd < 0)
 		return;
-	shunt_fork_slots_tell(&stream->engine->forks, &stream->sharing,
+	shunt_fork_slots_tell(&shunt_stream_engine(stream)->forks, &stream->sharing,
 			      atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED);
 	atomic_store(&stream->handing.wanted, false);
 	shunt_porter_dismiss(&engine->porter, fd);

@@ -67,7 +67,7 @@ static const char *on_data(struct shunt_engine *engine, struct shunt_stream *str
 	    shunt_traced_expects(stream->seat->lane->followed))
 		shunt_traced_arrive(engine, stream->seat->lane, stream, tail);	/* before a reader has it */
 	atomic_store_explicit(&in->tail, tail, memory_order_release);
-	shunt_sleep_notify(engine, stream, EPOLLIN | SHUNT_READY_ARRIVED);
+	shunt_sleep_notify(stream, EPOLLIN | SHUNT_READY_ARRIVED);
 	return NULL;
 }
 
@@ -103,7 +103,7 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 		return "an upgrade before its proof";
 	if (__builtin_expect(at < atomic_load(&rx->head), 0) && shunt_repeat_overtook(stream, at)) {
 		count_announced(engine, stream);
-		shunt_sleep_notify(engine, stream, EPOLLIN | SHUNT_READY_TRACK);
+		shunt_sleep_notify(stream, EPOLLIN | SHUNT_READY_TRACK);
 		return NULL;
 	}
 	if (atomic_load(&in->boundary) != SHUNT_NEVER || at < atomic_load(&rx->head) ||
@@ -114,8 +114,8 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 	atomic_store(&in->tail, at);
 	atomic_store(&in->boundary, at);
 	count_announced(engine, stream);
-	shunt_settle_later(engine, stream);
-	shunt_sleep_notify(engine, stream, EPOLLIN);
+	shunt_settle_later(stream);
+	shunt_sleep_notify(stream, EPOLLIN);
 	return NULL;
 }
 
@@ -131,8 +131,8 @@ static const char *on_handback(struct shunt_engine *engine, struct shunt_stream 
 	else
 		atomic_store(&in->second, at);	/* behind an upgrade that has not been passed */
 	count_announced(engine, stream);
-	shunt_settle_later(engine, stream);
-	shunt_sleep_notify(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* the end may come over TCP */
+	shunt_settle_later(stream);
+	shunt_sleep_notify(stream, EPOLLIN | SHUNT_READY_TRACK);	/* the end may come over TCP */
 	return NULL;
 }
 
@@ -145,7 +145,7 @@ static const char *on_repeat(struct shunt_engine *engine, struct shunt_stream *s
 	return wrong ? wrong : on_handback(engine, stream, atomic_load(&stream->seat->in.tail));
 }
 
-static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+static const char *on_fin(struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
@@ -175,20 +175,20 @@ static const char *on_fin(struct shunt_engine *engine, struct shunt_stream *stre
 	if (early)
 		return NULL;
 	/* The kernel may be asked for more now: ready.c. */
-	shunt_sleep_notify(engine, stream,
-			   EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
+	shunt_sleep_notify(stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED |
+					   SHUNT_READY_TRACK);
 	return NULL;
 }
 
 /* tcp_reset(): EPIPE for who has seen the other side's end, ECONNRESET for who has not. */
-static void on_reset(struct shunt_engine *engine, struct shunt_stream *stream)
+static void on_reset(struct shunt_stream *stream)
 {
 	if (atomic_load(&stream->seat->in.proof.state) != SHUNT_PROVEN)
 		return;	/* the kernel says it, too */
 	shunt_end_learn(&stream->end, SHUNT_LEARN_RESET,
 			atomic_load(&stream->end.fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
-	shunt_credit_go_on(engine, stream);
-	shunt_sleep_notify(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+	shunt_credit_go_on(stream);
+	shunt_sleep_notify(stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
 }
 
 static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offer)
@@ -202,13 +202,13 @@ static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *str
 	atomic_store(&stream->seat->out.ring.offer, offer);
 	if (shunt_ring_bytes(offer) < stream->seat->out.ring.bytes)
 		shunt_request_memory(&engine->loop);	/* a sender that is idle uses it, too: reclaim.c */
-	shunt_credit_go_on(engine, stream);
+	shunt_credit_go_on(stream);
 	shunt_seat_unstarve(&stream->seat->out);
-	shunt_sleep_notify(engine, stream, EPOLLOUT);
+	shunt_sleep_notify(stream, EPOLLOUT);
 	return NULL;
 }
 
-static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t at)
+static const char *on_ring_from(struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_seat_in *in = &stream->seat->in;
 	uint32_t bytes = atomic_load(&in->ring.next_bytes);
@@ -221,7 +221,7 @@ static const char *on_ring_from(struct shunt_engine *engine, struct shunt_stream
 	in->link.ring = in->ring.next;	/* set before `next_bytes` */
 	in->link.bytes = bytes;
 	atomic_store(&in->next_from, at);
-	shunt_settle_later(engine, stream);
+	shunt_settle_later(stream);
 	return NULL;
 }
 
@@ -251,7 +251,7 @@ static bool is_announced(struct shunt_seat_out *out, uint64_t at)
 }
 
 /* The second look is for a HANDBACK that was not posted, and has just been taken back. */
-static const char *on_switched(struct shunt_engine *engine, struct shunt_stream *stream,
+static const char *on_switched(struct shunt_stream *stream,
 			       uint64_t at)
 {
 	struct shunt_seat_out *out = &stream->seat->out;
@@ -259,7 +259,7 @@ static const char *on_switched(struct shunt_engine *engine, struct shunt_stream 
 	if ((!is_announced(out, at) && !is_announced(out, at)) ||
 	    !shunt_heading_try(&out->heading, SHUNT_HEADING_IS_PASSED))
 		return "a switch confirmed that was not announced";
-	shunt_sleep_notify(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_sleep_notify(stream, EPOLLOUT | SHUNT_READY_TRACK);
 	return NULL;
 }
 
@@ -279,27 +279,27 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		return "an offset that no stream has";
 	switch (type) {
 	case SHUNT_IMM_CREDIT:
-		return shunt_credit_heard(engine, stream, value);
+		return shunt_credit_heard(stream, value);
 	case SHUNT_IMM_UPGRADE:
 		return on_upgrade(engine, stream, value);
 	case SHUNT_IMM_HANDBACK:
 		return on_handback(engine, stream, value);
 	case SHUNT_IMM_SWITCHED:
-		return on_switched(engine, stream, value);
+		return on_switched(stream, value);
 	case SHUNT_IMM_REPEAT:
 		return on_repeat(engine, stream, value);
 	case SHUNT_IMM_BLOCKED:
 		on_blocked(engine, stream);
 		return NULL;
 	case SHUNT_IMM_FIN:
-		return on_fin(engine, stream, value);
+		return on_fin(stream, value);
 	case SHUNT_IMM_RESET:
-		on_reset(engine, stream);
+		on_reset(stream);
 		return NULL;
 	case SHUNT_IMM_RING:
 		return on_ring(engine, stream, value);
 	case SHUNT_IMM_RING_FROM:
-		return on_ring_from(engine, stream, value);
+		return on_ring_from(stream, value);
 	case SHUNT_IMM_RELEASE:
 		shunt_reset_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
 		atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_HEARD);
@@ -310,10 +310,10 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 			shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
 			shunt_roster_kick(&engine->group, stream->seat->lane);
 		}
-		shunt_credit_go_on(engine, stream);
+		shunt_credit_go_on(stream);
 		/* Behind a reset all has been told. */
 		shunt_sleep_notify(
-			engine, stream,
+			stream,
 			SHUNT_READY_RELEASED |
 				(shunt_end_has(&stream->end, SHUNT_END_RESET) ? 0 : EPOLLOUT));
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);

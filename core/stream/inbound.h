@@ -10,7 +10,6 @@
 
 struct ibv_cq;
 struct ibv_wc;
-struct shunt_engine;
 struct shunt_group;
 struct shunt_stream;
 

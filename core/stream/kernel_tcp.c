@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <linux/tcp.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include "core/engine.h"
+#include "core/base/sys.h"
+#include "core/poll/group.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
 #include "core/stream/backlog.h"
@@ -19,7 +21,7 @@ static uint8_t state_of(struct shunt_stream *stream)
 	struct tcp_info info = { 0 };
 	socklen_t length = sizeof(info);
 
-	stream->engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length);
+	stream->group->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length);
 	return info.tcpi_state;
 }
 
@@ -38,22 +40,21 @@ bool shunt_stream_tcp_ended(struct shunt_stream *stream)
 	return state == CLOSE_WAIT || state == LAST_ACK || state == CLOSING || state == TIME_WAIT;
 }
 
-bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd,
-				const struct shunt_stream *stream)
+bool shunt_streams_kernel_fails(const struct shunt_stream *stream, int fd)
 {
 	struct pollfd pfd = { .fd = fd };
 	struct timespec now = { 0 };
 
-	return shunt_stream_is_plain(stream) && engine->sys->ppoll(&pfd, 1, &now, NULL) > 0 &&
-	       pfd.revents & POLLERR;
+	return shunt_stream_is_kernels(stream) &&
+	       stream->group->sys->ppoll(&pfd, 1, &now, NULL) > 0 && pfd.revents & POLLERR;
 }
 
-void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd)
+void shunt_streams_reset_tcp(const struct shunt_sys *sys, int fd)
 {
 	struct sockaddr none = { .sa_family = AF_UNSPEC };
 	int saved = errno;
 
-	engine->sys->connect(fd, &none, sizeof(none));
+	sys->connect(fd, &none, sizeof(none));
 	errno = saved;
 }
 
@@ -66,26 +67,26 @@ static bool unread_on_link(const struct shunt_stream *stream)
 }
 
 /* SO_LINGER with a time of zero: close() resets. */
-static bool lingers_zero(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+static bool lingers_zero(struct shunt_stream *stream, int fd)
 {
 	struct linger linger = { 0, 0 };
 	socklen_t length = sizeof(linger);
 
 	if (!shunt_backlog_linger(stream, &linger))
-		engine->sys->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length);
+		stream->group->sys->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length);
 	return linger.l_onoff && !linger.l_linger;
 }
 
-bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+bool shunt_streams_resets(struct shunt_stream *stream, int fd)
 {
 	int unread = 0;
 
-	engine->sys->ioctl(fd, FIONREAD, &unread);
+	stream->group->sys->ioctl(fd, FIONREAD, &unread);
 	if (unread > 0)
 		unread = shunt_repeat_without(stream, (uint64_t)unread) != 0;
 	if (shunt_proof_is_next(stream) && unread <= SHUNT_NONCE_BYTES)
 		unread = 0;	/* a part of the nonce */
 	return unread || unread_on_link(stream) ||
 	       shunt_end_has(&stream->end, SHUNT_END_OWES_RESET) ||
-	       lingers_zero(engine, stream, fd);
+	       lingers_zero(stream, fd);
 }

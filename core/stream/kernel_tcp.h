@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-struct shunt_engine;
+struct shunt_sys;
 struct shunt_stream;
 
 /* The kernel's connection is over, in order or by a reset. */
@@ -16,11 +16,10 @@ bool shunt_stream_tcp_ended(struct shunt_stream *stream);
  * The stream has become the kernel's while a call of ours has done a part, and the connection is over. The next call
  * asks the kernel, so the error must stay there.
  */
-bool shunt_streams_kernel_fails(struct shunt_engine *engine, int fd,
-				const struct shunt_stream *stream);
+bool shunt_streams_kernel_fails(const struct shunt_stream *stream, int fd);
 /* Ends the TCP connection as a reset does. */
-void shunt_streams_reset_tcp(struct shunt_engine *engine, int fd);
+void shunt_streams_reset_tcp(const struct shunt_sys *sys, int fd);
 /* close() of it would be a reset: something is unread, or SO_LINGER says so. tx.lock held. */
-bool shunt_streams_resets(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
+bool shunt_streams_resets(struct shunt_stream *stream, int fd);
 
 #endif

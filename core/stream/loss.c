@@ -62,7 +62,7 @@ static bool has_unread(struct shunt_stream *stream)
 {
 	int unread = 0;
 
-	return !stream->engine->sys->ioctl(stream->fd, SIOCINQ, &unread) && unread;
+	return !stream->group->sys->ioctl(stream->fd, SIOCINQ, &unread) && unread;
 }
 
 void shunt_loss_tell(struct shunt_stream *stream)
@@ -90,7 +90,7 @@ void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, in
 		return;
 	}
 	if (shunt_deferred_fin_fd(stream) >= 0)
-		shunt_streams_reset_tcp(engine, shunt_deferred_fin_fd(stream));
+		shunt_streams_reset_tcp(engine->sys, shunt_deferred_fin_fd(stream));
 	shunt_end_learn(&stream->end, SHUNT_LEARN_EOF, 0);
 }
 
@@ -125,11 +125,11 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 		out->quick = false;
 		atomic_store(&out->want_link, false);
 		out->flip_at = SHUNT_NEVER;
-		shunt_track_settle(engine, stream);
+		shunt_track_settle(stream);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	/* The kernel's edges may have been spent on calls that were refused before it was known that this track remains. */
-	shunt_sleep_tell(engine, stream,
+	shunt_sleep_tell(stream,
 			 EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLERR | EPOLLHUP |
 				 SHUNT_READY_ARRIVED | SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
@@ -138,6 +138,6 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 void shunt_loss_closed(struct shunt_stream *stream)
 {
 	if (shunt_seat_fin_is_due(&stream->seat->out) && is_ours_lost(stream))
-		shunt_streams_reset_tcp(stream->engine, shunt_deferred_fin_fd(stream));
+		shunt_streams_reset_tcp(stream->group->sys, shunt_deferred_fin_fd(stream));
 	shunt_deferred_fin_resume(stream);
 }

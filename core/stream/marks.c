@@ -24,7 +24,7 @@ static int read_bits(struct shunt_stream *stream, uint8_t *bits)
 		socklen_t length = sizeof(int);
 		int on = 0;
 
-		if (stream->engine->sys->getsockopt(stream->fd, SOL_IP, names[i], &on, &length))
+		if (stream->group->sys->getsockopt(stream->fd, SOL_IP, names[i], &on, &length))
 			return -errno;
 		*bits |= (uint8_t)((on != 0) << i);
 	}
@@ -38,7 +38,7 @@ static bool write_bits(struct shunt_stream *stream, uint8_t bits, uint8_t now)
 		int on = bits >> i & 1;
 
 		if ((bits ^ now) >> i & 1 &&
-		    stream->engine->sys->setsockopt(stream->fd, SOL_IP, names[i], &on, sizeof(on)))
+		    stream->group->sys->setsockopt(stream->fd, SOL_IP, names[i], &on, sizeof(on)))
 			return false;
 	}
 	return true;
@@ -73,7 +73,7 @@ static bool show(struct shunt_stream *stream, uint8_t bits, bool first)
 
 bool shunt_marks_show(struct shunt_stream *stream, uint8_t bits, bool first)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	bool done;
 
 	shunt_lock_take(&engine->streams_lock);
@@ -99,7 +99,7 @@ void shunt_marks_undo_held(struct shunt_stream *stream)
 
 void shunt_marks_undo(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 
 	if (atomic_load(&stream->marks.own) == SHUNT_MARKS_NONE)
 		return;

@@ -10,7 +10,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct shunt_engine;
 struct shunt_stream;
 
 #define SHUNT_MARKS_NONE 0xff	/* of struct shunt_marks.own: the socket has what the program gave it */

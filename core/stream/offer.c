@@ -49,7 +49,7 @@ static bool leads_away(struct shunt_engine *engine, struct shunt_stream *stream)
 
 bool shunt_offer_is_early(struct shunt_stream *stream)
 {
-	return shunt_config_live(&stream->engine->config.brief) &&
+	return shunt_config_live(&stream->group->config->brief) &&
 	       atomic_load(&stream->lasting) != SHUNT_LASTING_PROVEN;
 }
 
@@ -114,13 +114,13 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_loop_post(&engine->loop, &work->tasks.claim_task_offers);
 }
 
-void shunt_offer_goes_on(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_offer_goes_on(struct shunt_stream *stream)
 {
 	if (atomic_load_explicit(&stream->lasting, memory_order_relaxed) == SHUNT_LASTING_WAITS &&
 	    stream->role == SHUNT_CONNECTOR &&
-	    shunt_short_lived_lasts(engine, 0, atomic_load(&stream->rx.head) + stream->tx.offset,
-				    0))
-		shunt_offer_used(engine, stream);
+	    shunt_short_lived_lasts(shunt_stream_engine(stream), 0,
+				    atomic_load(&stream->rx.head) + stream->tx.offset, 0))
+		shunt_offer_used(shunt_stream_engine(stream), stream);
 }
 
 struct shunt_stream *shunt_offer_take(struct shunt_stream_work *work)

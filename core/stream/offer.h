@@ -15,7 +15,7 @@ struct shunt_stream_work;
 /* A candidate is used, by the program's thread. */
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream);
 /* A call waits on a connector: calls that move many bytes are few. No lock of the stream held. */
-void shunt_offer_goes_on(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_offer_goes_on(struct shunt_stream *stream);
 /* A connector that was offered and has not proven that it lasts. No connection is early with SHUNT_BRIEF=0. */
 bool shunt_offer_is_early(struct shunt_stream *stream);
 /* It is offered again once it has lasted. Service thread. */

@@ -49,7 +49,7 @@ static uint64_t option(struct shunt_stream *stream, int level, int name)
 	socklen_t length = sizeof(int);
 	int value = 0;
 
-	if (stream->engine->sys->getsockopt(stream->fd, level, name, &value, &length) || value < 0)
+	if (stream->group->sys->getsockopt(stream->fd, level, name, &value, &length) || value < 0)
 		return 0;
 	return (uint64_t)value;
 }
@@ -57,7 +57,7 @@ static uint64_t option(struct shunt_stream *stream, int level, int name)
 /* Any thread: two that compute it at once find the same. */
 static uint64_t most_of(struct shunt_stream *stream, struct shunt_seat *seat)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_seat_out *out = &seat->out;
 	uint64_t most = atomic_load(&out->overflow.most), unsent,
 		 ring = atomic_load(&out->ring.bytes), next = engine->config.ring_max;
@@ -112,7 +112,7 @@ bool shunt_overflow_opens(struct shunt_stream *stream)
 	struct shunt_seat_out *out = &seat->out;
 	uint64_t consumed = atomic_load(&out->ring.consumed);
 
-	if (shunt_seat_is_none(seat) || out->ring.bytes >= stream->engine->config.ring_max ||
+	if (shunt_seat_is_none(seat) || out->ring.bytes >= stream->group->config->ring_max ||
 	    is_waiting(out, consumed) || seat->lane->fetches || !shunt_send_queue_may_widen(seat))
 		return false;
 	open_stage(out);
@@ -121,7 +121,7 @@ bool shunt_overflow_opens(struct shunt_stream *stream)
 
 void shunt_overflow_note(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_seat *seat = shunt_stream_seat(stream);
 	struct shunt_seat_out *out = &seat->out;
 	uint64_t consumed = atomic_load(&out->ring.consumed);
@@ -129,7 +129,7 @@ void shunt_overflow_note(struct shunt_stream *stream)
 	if (shunt_seat_is_none(seat) || shunt_overflow_is_open(out) || is_waiting(out, consumed))
 		return;
 	atomic_store(&out->overflow.waits_at, consumed);
-	atomic_store(&out->overflow.waits_since, shunt_now(stream->engine));
+	atomic_store(&out->overflow.waits_since, stream->group->sys->now());
 	if (engine->service)
 		shunt_loop_remind(&engine->loop, &engine->work.tasks.overflow, 0);
 }
@@ -203,7 +203,7 @@ void shunt_overflow_changed(struct shunt_stream *stream)
 		return;
 	atomic_store(&seat->out.overflow.most, 0);
 	if (shunt_seat_unstarve(&seat->out))
-		shunt_sleep_tell(stream->engine, stream, EPOLLOUT);
+		shunt_sleep_tell(stream, EPOLLOUT);
 }
 
 /* --- readers that do not read --- */
@@ -247,7 +247,7 @@ static void open_waiting(struct shunt_stream *stream)
 		if (shunt_overflow_is_kept(stream))
 			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
 		else if (shunt_seat_unstarve(out))
-			shunt_sleep_tell(stream->engine, stream, EPOLLOUT);
+			shunt_sleep_tell(stream, EPOLLOUT);
 	}
 	shunt_lock_leave(&tx->lock);
 }

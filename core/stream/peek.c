@@ -119,7 +119,7 @@ int shunt_stream_inq(struct shunt_engine *engine, int fd, struct shunt_stream *s
 		shunt_handover_ask(engine, fd, stream);
 	shunt_group_poll(&engine->group);
 	shunt_lock_take(&stream->rx.lock);
-	shunt_track_settle(engine, stream);
+	shunt_track_settle(stream);
 	if (!shunt_intake_on_link(&in->intake) || atomic_load(&in->boundary) != SHUNT_NEVER)
 		engine->sys->ioctl(fd, FIONREAD, &tcp);
 	bytes = shunt_peek_unread(stream,
@@ -161,7 +161,7 @@ int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_strea
 		shunt_handover_ask(engine, fd, stream);
 	shunt_group_poll(&engine->group);
 	shunt_lock_take(&stream->rx.lock);
-	shunt_track_settle(engine, stream);
+	shunt_track_settle(stream);
 	if (!shunt_intake_on_link(&in->intake))	/* else bytes of the link come first */
 		result = engine->sys->ioctl(fd, SIOCATMARK, &mark) ? -errno : mark;
 	shunt_lock_leave(&stream->rx.lock);

@@ -38,7 +38,7 @@ static bool is_there(const struct iovec *iov)
 
 bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_pin *pin, const struct iovec *iov)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	uint64_t begun;
 
 	if (!is_there(iov) || !shunt_send_queue_has_window(stream->seat))
@@ -49,7 +49,8 @@ bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_pin *pin, const
 			  NULL :
 			  stream->seat->link->device->verbs->register_mr(
 				  stream->seat->link->pd, iov->iov_base, iov->iov_len, 0);
-	shunt_slow_stream(&stream->engine->steps, stream, SHUNT_STEP_REGISTER, begun, iov->iov_len);
+	shunt_slow_stream(&shunt_stream_engine(stream)->steps, stream, SHUNT_STEP_REGISTER, begun,
+			  iov->iov_len);
 	if (!pin->mr)
 		return false;
 	*pin = (struct shunt_pin) { .mr = pin->mr, .at = iov->iov_base, .bytes = iov->iov_len };
@@ -64,13 +65,13 @@ void shunt_pinned_tell(struct shunt_stream *stream)
 	if (!shunt_send_queue_pinned_wr(stream->seat))
 		return;
 	atomic_store(&atomic_load(&stream->seat->window)->pinned_wr, 0);
-	shunt_sleep_tell(stream->engine, stream, SHUNT_READY_FETCHED);
+	shunt_sleep_tell(stream, SHUNT_READY_FETCHED);
 }
 
 /* The seat, and with it the link and its domain, has waited for this (delivered.c). */
 static void let_seat_go(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_group *group = &engine->group;
 	bool dead = false;
 
@@ -106,7 +107,7 @@ static void await_fetched(struct shunt_stream *stream)
 	while (shunt_send_queue_pinned_wr(stream->seat)) {
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
 		shunt_thread_endure();	/* what is on its way cannot be called back */
-		shunt_wait_call(stream->engine, stream, &stream->tx.lock, SHUNT_READY_FETCHED, SHUNT_NEVER, false);
+		shunt_wait_call(stream, &stream->tx.lock, SHUNT_READY_FETCHED, SHUNT_NEVER, false);
 	}
 	shunt_cancel_restore(state);
 }
@@ -127,7 +128,7 @@ void shunt_pinned_cancelled(void *arg)
 	await_fetched(stream);
 	let_go(stream);
 	shunt_lock_leave(&stream->tx.lock);
-	shunt_streams_end_orphan(stream->engine, stream);
+	shunt_streams_end_orphan(stream);
 	shunt_streams_unhold(stream);
 	shunt_cancel_unwinds();
 }

@@ -13,7 +13,8 @@ void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && !shunt_stream_knows_more(stream))
 		atomic_store(&stream->state,
-			     shunt_fork_slots_settle(&stream->engine->forks, &stream->sharing) ?
+			     shunt_fork_slots_settle(&shunt_stream_engine(stream)->forks,
+						     &stream->sharing) ?
 				     SHUNT_PLAIN :
 				     SHUNT_FOREIGN);
 	shunt_lock_leave(&stream->tx.lock);
@@ -23,7 +24,8 @@ void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *strea
 
 bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	enum shunt_whose whose = shunt_fork_slots_touch(&stream->engine->forks, &stream->sharing);
+	enum shunt_whose whose = shunt_fork_slots_touch(&shunt_stream_engine(stream)->forks,
+							&stream->sharing);
 
 	if (whose != SHUNT_OURS)
 		shunt_streams_plain(engine, stream, SHUNT_REASON_FORK);

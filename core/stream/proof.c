@@ -24,7 +24,7 @@ bool shunt_proof_chance(struct shunt_stream *stream, uint8_t chance[SHUNT_CHANCE
 {
 	struct shunt_seat_in *in = &stream->seat->in;
 
-	if (stream->engine->sys->getrandom(in->proof.nonce, SHUNT_CHANCE_BYTES, GRND_NONBLOCK) !=
+	if (stream->group->sys->getrandom(in->proof.nonce, SHUNT_CHANCE_BYTES, GRND_NONBLOCK) !=
 	    SHUNT_CHANCE_BYTES)
 		return false;
 	memcpy(chance, in->proof.nonce, SHUNT_CHANCE_BYTES);
@@ -60,7 +60,7 @@ static void proof_ready(struct shunt_source *source, uint32_t events)
 	struct shunt_stream *stream = shunt_loop_owner(source, struct shunt_stream, proof_source);
 
 	(void)events;
-	shunt_proof_heard(stream->engine, stream);
+	shunt_proof_heard(shunt_stream_engine(stream), stream);
 }
 
 /*
@@ -69,7 +69,7 @@ static void proof_ready(struct shunt_source *source, uint32_t events)
  */
 static bool watch(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_rx *rx = &stream->rx;
 	int copy;
 
@@ -91,7 +91,7 @@ static bool watch(struct shunt_stream *stream)
 
 static void unwatch(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_rx *rx = &stream->rx;
 	int fd = atomic_exchange(&rx->nonce.fd, -1);
 
@@ -108,7 +108,7 @@ static void unwatch(struct shunt_stream *stream)
 /* The one place where a reader's state changes, once it has one. rx.lock held. */
 static void move(struct shunt_stream *stream, enum shunt_proof to, uint64_t at)
 {
-	struct shunt_group *group = &stream->engine->group;
+	struct shunt_group *group = stream->group;
 	struct shunt_seat_in *in = &stream->seat->in;
 
 	shunt_lock_take(&group->lock);
@@ -121,13 +121,13 @@ static void move(struct shunt_stream *stream, enum shunt_proof to, uint64_t at)
 		return;
 	unwatch(stream);
 	/* It may be our turn, and a child that shares the stream may have waited. */
-	shunt_request_owner(&stream->engine->loop);
+	shunt_request_owner(stream->group->loop);
 }
 
 /* From now on the kernel's readiness for input is not the program's where the nonce comes next. */
 static void tell_readers(struct shunt_stream *stream)
 {
-	shunt_sleep_tell(stream->engine, stream,
+	shunt_sleep_tell(stream,
 			 EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
 }
 
@@ -334,7 +334,7 @@ void shunt_proof_end_waiting(struct shunt_engine *engine)
 static void turn(struct shunt_stream *stream, enum shunt_show to)
 {
 	atomic_store(&stream->seat->out.show, to);
-	shunt_sleep_tell(stream->engine, stream,
+	shunt_sleep_tell(stream,
 			 EPOLLOUT | SHUNT_READY_SETTLED | SHUNT_READY_TRACK);
 }
 
@@ -401,7 +401,7 @@ void shunt_proof_shown(struct shunt_link *link, struct shunt_stream *stream)
 		wrong = atomic_load(&out->show) != SHUNT_WRITTEN;
 		if (!wrong) {
 			turn(stream, SHUNT_SHOWN);
-			shunt_track_reconsider(stream->engine, stream);
+			shunt_track_reconsider(shunt_stream_engine(stream), stream);
 		}
 	}
 	shunt_lock_leave(&stream->tx.lock);

@@ -19,7 +19,7 @@ static uint64_t ask_kernel(struct shunt_stream *stream, unsigned long request)
 {
 	int bytes = 0;
 
-	stream->engine->sys->ioctl(stream->fd, request, &bytes);
+	stream->group->sys->ioctl(stream->fd, request, &bytes);
 	return bytes > 0 ? (uint64_t)bytes : 0;
 }
 
@@ -83,7 +83,7 @@ static uint64_t without_ours(struct shunt_stream *stream, uint64_t unsent)
 
 void shunt_queued_look(struct shunt_stream *stream, struct shunt_queued *queued)
 {
-	struct shunt_group *group = &stream->engine->group;
+	struct shunt_group *group = stream->group;
 	struct shunt_seat_in *in = &stream->seat->in;
 	bool plain = atomic_load(&stream->state) == SHUNT_PLAIN;
 

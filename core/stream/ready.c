@@ -2,7 +2,10 @@
 #include "core/stream/ready.h"
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include "core/engine.h"
+#include "core/stream/kernel_tcp.h"
+#include "core/lane/lane.h"
+#include "core/poll/group.h"
+#include "core/base/sys.h"
 #include "core/lane/send_queue.h"
 #include "core/stream/eof.h"
 #include "core/stream/low_water.h"
@@ -234,7 +237,7 @@ static bool awaits_fin(struct shunt_stream *stream)
 	int unread = 0;
 
 	return reads_tcp(stream) && !shunt_eof_counts(stream) &&
-	       !stream->engine->sys->ioctl(stream->fd, FIONREAD, &unread) && !unread;
+	       !stream->group->sys->ioctl(stream->fd, FIONREAD, &unread) && !unread;
 }
 
 uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)

@@ -37,7 +37,7 @@ void shunt_streams_let_go(struct shunt_stream *stream)
 		return;
 	shunt_deferred_fin_resume(stream);
 	shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
-	shunt_loop_wake(&stream->engine->loop);
+	shunt_loop_wake(stream->group->loop);
 }
 
 void shunt_streams_leave_dead(struct shunt_engine *engine, struct shunt_stream *stream)

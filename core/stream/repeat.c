@@ -26,7 +26,7 @@ const char *shunt_repeat_heard(struct shunt_stream *stream, uint64_t at)
 	uint64_t reads_to = shunt_intake_on_link(&in->intake) ? atomic_load(&rx->head) :
 								atomic_load(&in->boundary);
 
-	shunt_assert_held(&stream->engine->group.lock);
+	shunt_assert_held(&stream->group->lock);
 	return at > reads_to || !shunt_intake_try(&in->intake, SHUNT_INTAKE_REPEATS) ?
 		       "a repeat of what has not been sent" :
 		       NULL;
@@ -37,7 +37,7 @@ bool shunt_repeat_overtook(struct shunt_stream *stream, uint64_t at)
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
 
-	shunt_assert_held(&stream->engine->group.lock);
+	shunt_assert_held(&stream->group->lock);
 	if (at >= atomic_load(&rx->head) || atomic_load(&in->boundary) != SHUNT_NEVER ||
 	    shunt_intake_on_link(&in->intake) ||
 	    __atomic_load_n(place(stream), __ATOMIC_ACQUIRE) != at)
@@ -98,11 +98,11 @@ static uint64_t drop_some(struct shunt_stream *stream, int fd, uint64_t most)
 	int there = 0;
 	ssize_t got;
 
-	if (stream->engine->sys->ioctl(fd, FIONREAD, &there) || there <= 0)
+	if (stream->group->sys->ioctl(fd, FIONREAD, &there) || there <= 0)
 		return 0;
 	if (most > (uint64_t)there)
 		iov.iov_len = (size_t)there;
-	got = stream->engine->sys->recvmsg(fd, &message, MSG_TRUNC | MSG_DONTWAIT);
+	got = stream->group->sys->recvmsg(fd, &message, MSG_TRUNC | MSG_DONTWAIT);
 	return got > 0 ? (uint64_t)got : 0;
 }
 
@@ -117,7 +117,7 @@ static bool is_ended(struct shunt_engine *engine, int fd)
 
 bool shunt_repeat_drop(struct shunt_stream *stream, int fd, bool patient)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t head = atomic_load(&rx->head), from, got, until = 0;
 
@@ -141,7 +141,7 @@ bool shunt_repeat_drop(struct shunt_stream *stream, int fd, bool patient)
 
 void shunt_repeat_await(struct shunt_stream *stream, int fd)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct timespec patience = { .tv_nsec = ARRIVING };
 	bool done = false;
 
@@ -181,7 +181,7 @@ bool shunt_repeat_hides(struct shunt_stream *stream)
 		shunt_repeat_catch_up(stream, stream->fd);
 	shunt_lock_leave(&rx->lock);
 	return shunt_intake_repeats(&in->intake) ||
-	       (!stream->engine->sys->ioctl(stream->fd, FIONREAD, &there) && !there);
+	       (!stream->group->sys->ioctl(stream->fd, FIONREAD, &there) && !there);
 }
 
 /* The kernel's queue has `wanted` bytes; `trusts`: or more of them are under way. */
@@ -212,5 +212,5 @@ bool shunt_repeat_covers(struct shunt_stream *stream, int fd, bool declined)
 	if (end == SHUNT_NEVER)
 		end = atomic_load(&in->tail);
 	return shunt_intake_repeats(&in->intake) && shunt_repeat_drop(stream, fd, true) &&
-	       (end <= head || comes(stream->engine, fd, end - head, !declined));
+	       (end <= head || comes(shunt_stream_engine(stream), fd, end - head, !declined));
 }

@@ -113,7 +113,7 @@ void shunt_rest_revoke(struct shunt_stream *stream)
 static void lose(struct shunt_stream *stream)
 {
 	atomic_store(&stream->seat->leaving.retiring, SHUNT_TAKEN);
-	shunt_request_owner(&stream->engine->loop);
+	shunt_request_owner(stream->group->loop);
 }
 
 bool shunt_rest_holds(struct shunt_stream *stream)
@@ -151,7 +151,8 @@ bool shunt_rest_take(struct shunt_stream *stream)
 	const struct shunt_holders *holders = &stream->sharing;
 
 	return holders->rest && shunt_fork_slots_owner(holders) &&
-	       shunt_fork_rest_take(holders->slot, holders->rest, stream->engine->forks.pid);
+	       shunt_fork_rest_take(holders->slot, holders->rest,
+				    shunt_stream_engine(stream)->forks.pid);
 }
 
 /* --- before a fork --- */
@@ -162,7 +163,7 @@ static bool has_slot(struct shunt_sharing *sharing, struct shunt_stream *stream,
 		return true;
 	if (sharing->full || state == SHUNT_FOREIGN)
 		return false;
-	sharing->full = !shunt_fork_slots_prepare(sharing->forks, stream->engine->sys) ||
+	sharing->full = !shunt_fork_slots_prepare(sharing->forks, stream->group->sys) ||
 			!shunt_fork_slots_take(sharing->forks, &stream->sharing,
 					       state == SHUNT_LINKED);
 	return !sharing->full;

@@ -38,13 +38,13 @@
 /* --- the end that wants it --- */
 
 /* Both locks held. Where we stand, or are known to get to over TCP: the peer knows what it has announced behind that. */
-static uint64_t resume_from(struct shunt_engine *engine, struct shunt_stream *stream)
+static uint64_t resume_from(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
 
 	shunt_assert_held(&stream->rx.lock);
-	shunt_track_settle(engine, stream);
+	shunt_track_settle(stream);
 	if (!shunt_intake_on_link(&in->intake) && atomic_load(&in->boundary) != SHUNT_NEVER)
 		return atomic_load(&in->boundary);
 	return atomic_load(&rx->head);
@@ -124,12 +124,12 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_streams_because(engine, stream, reason);
 		message.stream = stream->seat->peer_id;
 		stop_sending(engine, stream);
-		message.leave.offset = resume_from(engine, stream);
+		message.leave.offset = resume_from(stream);
 		message.leave.announced = stream->seat->out.announced;
 		shunt_link_send(stream->seat->link, &message, NULL, 0);
 	}
 	shunt_lock_leave(&stream->tx.lock);
-	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 }
 
@@ -160,7 +160,7 @@ static void become_plain(struct shunt_stream *stream)
 {
 	atomic_store(&stream->state, SHUNT_PLAIN);
 	shunt_heading_turn(&stream->seat->out.heading, SHUNT_HEADING_RETIRES);
-	shunt_fork_slots_settle(&stream->engine->forks, &stream->sharing);
+	shunt_fork_slots_settle(&shunt_stream_engine(stream)->forks, &stream->sharing);
 }
 
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -191,7 +191,7 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	if (done)
-		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+		shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
 	return done;
 }
@@ -201,7 +201,7 @@ void shunt_retire_failed(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lock_take(&stream->rx.lock);
 	if (atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
 	    shunt_intake_final(&stream->seat->in.intake) && is_unread_here(stream))
-		shunt_streams_reset_tcp(engine, stream->fd);
+		shunt_streams_reset_tcp(engine->sys, stream->fd);
 	shunt_lock_leave(&stream->rx.lock);
 }
 
@@ -287,11 +287,11 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	if (!taken)
 		stop_sending_heard(engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
-	shunt_sleep_tell(engine, stream, EPOLLIN | SHUNT_READY_TRACK);	/* from here on the kernel tells of it, whatever becomes of the rest */
+	shunt_sleep_tell(stream, EPOLLIN | SHUNT_READY_TRACK);	/* from here on the kernel tells of it, whatever becomes of the rest */
 	shunt_lock_leave(&stream->rx.lock);
 	shunt_retire_complete(engine, stream);
 	/* The kernel's edges may have been spent on calls that were refused meanwhile. */
-	shunt_sleep_tell(engine, stream,
+	shunt_sleep_tell(stream,
 			 EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED | SHUNT_READY_ARRIVED |
 				 SHUNT_READY_SETTLED);
 	if (!done && !shunt_leave_is_due(engine))	/* there it is not the last resort */
@@ -314,7 +314,7 @@ static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream 
 		if (!shunt_proof_is_next(stream) || shunt_now(engine) >= deadline)
 			return false;
 		shunt_thread_endure();
-		shunt_wait_stream(engine, stream, SHUNT_READY_ARRIVED, deadline);
+		shunt_wait_stream(stream, SHUNT_READY_ARRIVED, deadline);
 		shunt_proof_heard(engine, stream);
 	}
 }
@@ -337,7 +337,7 @@ void shunt_retire_await_bytes(struct shunt_engine *engine, int fd, int wanted)
 	}
 }
 
-static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
+static bool is_unread(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_seat_out *out = &stream->seat->out;
@@ -347,7 +347,7 @@ static bool is_unread(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (atomic_load(&stream->state) == SHUNT_LINKED && shunt_heading_on_link(&out->heading) &&
 	    atomic_load(&stream->seat->leaving.asked) == SHUNT_NOT_ASKED &&
 	    !shunt_stream_is_released(stream)) {
-		shunt_credit_look(engine, stream);
+		shunt_credit_look(stream);
 		unread = atomic_load(&out->ring.consumed) < atomic_load(&out->posted);
 	}
 	shunt_lock_leave(&tx->lock);
@@ -366,7 +366,7 @@ static void await_reader(struct shunt_engine *engine, struct shunt_stream *strea
 	if (atomic_compare_exchange_strong(&engine->readers_until, &until,
 					   shunt_now(engine) + READING))
 		until = atomic_load(&engine->readers_until);
-	while (shunt_now(engine) < until && is_unread(engine, stream))
+	while (shunt_now(engine) < until && is_unread(stream))
 		sched_yield();
 }
 
@@ -395,7 +395,7 @@ static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum sh
 		if (shunt_now(engine) >= deadline)
 			return -ETIMEDOUT;
 		shunt_thread_endure();
-		shunt_wait_stream(engine, stream, SHUNT_READY_ANSWERED, deadline);
+		shunt_wait_stream(stream, SHUNT_READY_ANSWERED, deadline);
 	}
 	return is_kept_back(stream) ? -EBUSY : 0;
 }
@@ -434,10 +434,10 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 	int result = retire(engine, fd, stream, reason);
 
 	if (result == -EBUSY && reason == SHUNT_REASON_PASSED && is_unread_here(stream))
-		shunt_streams_reset_tcp(engine, fd);	/* its new owner must not take the kernel's end for the stream's */
+		shunt_streams_reset_tcp(engine->sys, fd);	/* its new owner must not take the kernel's end for the stream's */
 	else if (result == -EBUSY && reason == SHUNT_REASON_INHERITED)
 		shunt_retire_failed(engine, stream);
-	shunt_slow_stream(&stream->engine->steps, stream, SHUNT_STEP_RETIRE, begun, 0);
+	shunt_slow_stream(&shunt_stream_engine(stream)->steps, stream, SHUNT_STEP_RETIRE, begun, 0);
 	shunt_cancel_restore(state);
 	return result;
 }
@@ -573,7 +573,7 @@ static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_link_distrust(stream->seat->link, shunt_hand_back_wrong);
 	else if (result && !is_unanswered(result))
 		shunt_link_send(stream->seat->link, &message, NULL, 0);
-	shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	return result != -EAGAIN;
 }
 
@@ -596,7 +596,6 @@ static bool note_asked(struct shunt_stream *stream, const struct shunt_leave *le
 
 void shunt_retire_asked(struct shunt_engine *engine, struct shunt_stream *stream, const struct shunt_leave *leave)
 {
-
 	if (!note_asked(stream, leave)) {
 		shunt_link_distrust(stream->seat->link, "a second request to hand back");
 		return;
@@ -645,7 +644,7 @@ static void close_direction(struct shunt_engine *engine, struct shunt_stream *st
 	else
 		atomic_store(&stream->seat->in.second, at);	/* behind an upgrade that has not been passed */
 	shunt_lock_leave(&engine->group.lock);
-	shunt_track_settle(engine, stream);
+	shunt_track_settle(stream);
 }
 
 /* A relative that has no answer waits for the owner, which has what cannot be sent again. Both locks held. */
@@ -690,7 +689,7 @@ enum shunt_told shunt_retire_yield(struct shunt_engine *engine, struct shunt_str
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (told != SHUNT_TOLD_NOTHING)
-		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
+		shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	return told;
 }
 

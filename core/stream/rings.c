@@ -30,7 +30,7 @@ static bool prepare_ring(struct shunt_stream *stream, uint32_t bytes)
  */
 static uint64_t allowed_by_program(struct shunt_stream *stream)
 {
-	const struct shunt_sys *sys = stream->engine->sys;
+	const struct shunt_sys *sys = stream->group->sys;
 	int locks = 0, bytes = 0;
 	socklen_t length = sizeof(locks);
 
@@ -48,8 +48,8 @@ static uint64_t next_bytes(struct shunt_stream *stream)
 	uint64_t allowed;
 	int saved = errno;
 
-	if (most > stream->engine->config.ring_max)
-		most = stream->engine->config.ring_max;
+	if (most > stream->group->config->ring_max)
+		most = stream->group->config->ring_max;
 	if (bytes > most)
 		bytes = most;
 	if (bytes <= now)
@@ -73,7 +73,7 @@ uint32_t shunt_rings_offer_large(struct shunt_stream *stream)
 	in->ring.largest = bytes <= in->ring.bytes || !prepare_ring(stream, shunt_narrow_u32(bytes));
 	if (in->ring.largest)
 		return 0;	/* the next full ring does not ask the kernel again */
-	atomic_fetch_add(&stream->engine->grows, 1);
+	atomic_fetch_add(&shunt_stream_engine(stream)->grows, 1);
 	return SHUNT_WORK_RING;
 }
 

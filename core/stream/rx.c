@@ -104,7 +104,7 @@ static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *st
 				     atomic_load_explicit(&in->boundary, memory_order_relaxed) ==
 					     head,
 			     0))
-		shunt_track_settle(engine, stream);
+		shunt_track_settle(stream);
 	if (__builtin_expect(atomic_load_explicit(&in->followed, memory_order_relaxed) - 1 < head,
 			     0))
 		shunt_traced_read(engine, stream, head);
@@ -158,7 +158,7 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	if (got == 0) {
 		before = shunt_end_learn(&stream->end, SHUNT_LEARN_EOF, 0);
 		if (before & SHUNT_END_OWES_RESET)
-			shunt_streams_reset_tcp(engine, fd);	/* bytes were before it: shunt_loss_end() */
+			shunt_streams_reset_tcp(engine->sys, fd);	/* bytes were before it: shunt_loss_end() */
 		return before & SHUNT_END_SUSPECT || stream->end.owed > head ?
 			       shunt_eof_in_doubt(stream, fd) :
 			       0;
@@ -175,7 +175,7 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 		shunt_unclaimed_goes_on(stream);
 	shunt_bytes_add(&rx->bytes, head, got, false);
 	atomic_store_explicit(&rx->head, head + got, memory_order_release);
-	shunt_track_settle(engine, stream);
+	shunt_track_settle(stream);
 	return got;
 }
 
@@ -203,7 +203,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		return -EAGAIN;	/* where the next byte will come from is being settled */
 	for (;;) {
 		if (__builtin_expect(switch_due(stream), 0) || shunt_proof_is_next(stream))
-			shunt_track_settle(engine, stream);
+			shunt_track_settle(stream);
 		if (shunt_proof_is_next(stream))
 			return shunt_eof_reached(stream);
 		if (shunt_intake_on_link(&stream->seat->in.intake)) {
@@ -276,7 +276,7 @@ static int wait_for_more(struct shunt_engine *engine, int *fd, struct shunt_stre
 
 	if (!*deadline)
 		*deadline = shunt_stream_deadline(engine, *fd, stream, true);
-	result = shunt_wait_call(engine, stream, &stream->rx.lock, EPOLLIN, *deadline, moved);
+	result = shunt_wait_call(stream, &stream->rx.lock, EPOLLIN, *deadline, moved);
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
 }
 
@@ -326,7 +326,8 @@ static bool is_kernels_error(struct shunt_engine *engine, int fd, const struct s
 {
 	int bytes = 0;
 
-	return shunt_streams_kernel_fails(engine, fd, stream) && !engine->sys->ioctl(fd, FIONREAD, &bytes) && !bytes;
+	return shunt_streams_kernel_fails(stream, fd) &&
+	       !engine->sys->ioctl(fd, FIONREAD, &bytes) && !bytes;
 }
 
 static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
@@ -427,6 +428,6 @@ ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stre
 	got = receive(engine, fd, stream, &to, flags);
 	shunt_lock_leave(&stream->rx.lock);
 	if (__builtin_expect(stream->parting == SHUNT_ORPHANED, 0))
-		shunt_streams_end_orphan(engine, stream);
+		shunt_streams_end_orphan(stream);
 	return got;
 }

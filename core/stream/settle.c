@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/engine.h"
 #include "core/lane/lane.h"
+#include "core/lane/lane_serve.h"
 #include "core/lane/roster.h"
+#include "core/loop/request.h"
+#include "core/poll/group.h"
 #include "core/stream/settle.h"
+#include "core/stream/stream.h"
 #include "core/stream/track.h"
 
-void shunt_settle_later(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_settle_later(struct shunt_stream *stream)
 {
-	struct shunt_group *group = &engine->group;
+	struct shunt_group *group = stream->group;
 
-	shunt_assert_held(&engine->group.lock);
+	shunt_assert_held(&group->lock);
 	if (stream->next_settle)
 		return;
 	stream->next_settle = group->settle ? group->settle : stream;
@@ -18,17 +21,16 @@ void shunt_settle_later(struct shunt_engine *engine, struct shunt_stream *stream
 }
 
 /* A reader that holds the lock passes the switch itself when it comes to it. */
-static void settle(struct shunt_engine *engine, struct shunt_stream *stream)
+static void settle(struct shunt_stream *stream)
 {
 	if (!shunt_lock_try(&stream->rx.lock))
 		return;
-	shunt_track_settle(engine, stream);
+	shunt_track_settle(stream);
 	shunt_lock_leave(&stream->rx.lock);
 }
 
 void shunt_settle_all(struct shunt_group *group)
 {
-	struct shunt_engine *engine = shunt_engine_of(group, group);
 	struct shunt_lane *lane = NULL;
 	struct shunt_stream *stream;
 	bool stalled = false;
@@ -50,8 +52,8 @@ void shunt_settle_all(struct shunt_group *group)
 			shunt_lane_serve(lane);
 		}
 		if (stream)
-			settle(engine, stream);
+			settle(stream);
 	} while (lane || stream);
 	if (stalled)
-		shunt_request_watch(&engine->loop);
+		shunt_request_watch(group->loop);
 }

@@ -6,12 +6,11 @@
 #ifndef SHUNT_CORE_STREAM_SETTLE_H
 #define SHUNT_CORE_STREAM_SETTLE_H
 
-struct shunt_engine;
 struct shunt_group;
 struct shunt_stream;
 
 /* The stream has a switch to pass, if nobody is reading. group.lock held. */
-void shunt_settle_later(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_settle_later(struct shunt_stream *stream);
 /* Until nothing is left. No lock held but of a stream. */
 void shunt_settle_all(struct shunt_group *group);
 

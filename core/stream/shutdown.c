@@ -58,7 +58,7 @@ static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *s
 
 void shunt_tx_end(struct shunt_stream *stream, int fd)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 
 	if (!kernel_must_wait(engine, stream, fd, true) &&
 	    !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE)) /* before FIN, as in shutdown() */
@@ -137,6 +137,6 @@ leave:
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (linked)
-		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP);
+		shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP);
 	return result;
 }

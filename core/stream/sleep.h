@@ -14,7 +14,7 @@
 #define SHUNT_SLEEP_FDS 2	/* beside the caller's: the waker, and what the leader sleeps on */
 
 struct shunt_sleep {
-	struct shunt_engine *engine;
+	struct shunt_group *group;
 	struct shunt_sleeper sleeper;
 	struct shunt_sleep_on *on;	/* the streams; `stream` may be NULL */
 	size_t count;			/* of them */
@@ -44,8 +44,8 @@ int shunt_sleep(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count,
  * Something changed on the stream (poll bits in `what`): epoll sets list it, its sleepers wake.
  * group.lock held.
  */
-void shunt_sleep_notify(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+void shunt_sleep_notify(struct shunt_stream *stream, uint32_t what);
 /* The same from outside the lock. */
-void shunt_sleep_tell(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t what);
+void shunt_sleep_tell(struct shunt_stream *stream, uint32_t what);
 
 #endif

@@ -28,7 +28,7 @@ struct shunt_link;
 struct shunt_lane;
 struct shunt_thread;
 struct shunt_watch;
-struct shunt_engine;
+struct shunt_group;
 struct shunt_cuts;
 struct shunt_pacing;
 struct shunt_pendings;
@@ -191,7 +191,7 @@ struct shunt_stream {
 	_Atomic uint8_t mock;	/* enum shunt_mock; service thread */
 	_Atomic uint8_t usage;	/* enum shunt_usage */
 	_Atomic uint32_t mode;	/* enum shunt_mode; from SHUNT_MODE_SEEN on: so many changes of relatives' have been noticed (fork_slots.h) */
-	struct shunt_engine *engine;
+	struct shunt_group *group;	/* of its engine: shunt_stream_engine() */
 	struct shunt_end end;
 
 	struct shunt_seat *seat;	/* its life on a link; never NULL */

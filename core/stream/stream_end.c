@@ -20,7 +20,7 @@
 
 void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
-	shunt_streams_reset_tcp(engine, fd);
+	shunt_streams_reset_tcp(engine->sys, fd);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
 	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
@@ -31,8 +31,8 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	shunt_assert_held(&stream->rx.lock);
 	shunt_group_poll_fully(&engine->group);
-	shunt_track_settle(engine, stream);
-	if (stream->parting == SHUNT_DISSOLVED || shunt_streams_resets(engine, stream, fd))
+	shunt_track_settle(stream);
+	if (stream->parting == SHUNT_DISSOLVED || shunt_streams_resets(stream, fd))
 		shunt_streams_reset(engine, stream, fd);
 	else
 		shunt_tx_end(stream, fd);
@@ -67,7 +67,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 		say_goodbye(engine, stream, fd);
 	shunt_short_lived_ends(engine, stream);
 	atomic_store(&stream->state, SHUNT_CLOSED);
-	shunt_fork_slots_leave(&stream->engine->forks, &stream->sharing);
+	shunt_fork_slots_leave(&shunt_stream_engine(stream)->forks, &stream->sharing);
 	if (stream->tx.backlog.bytes)
 		shunt_backlog_await(engine, stream);
 	shunt_request_refuse(&engine->loop, &stream->refusing, false);
@@ -86,7 +86,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (stream->role == SHUNT_LISTENER)
 		engine->end_hooks->withdraw(engine, stream);
 	if (seated)
-		shunt_sleep_tell(engine, stream, EPOLLIN | EPOLLOUT | EPOLLHUP);	/* whatever a sleeper asks for */
+		shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | EPOLLHUP);	/* whatever a sleeper asks for */
 	else
 		shunt_streams_free(stream);
 }
@@ -132,8 +132,9 @@ bool shunt_streams_still(struct shunt_engine *engine, int *fd, struct shunt_stre
 	return shunt_stream_is(engine, *fd, stream);
 }
 
-void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_streams_end_orphan(struct shunt_stream *stream)
 {
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	bool last;
 	int fd;
 

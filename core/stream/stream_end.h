@@ -24,7 +24,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
  */
 bool shunt_streams_orphan(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* The call under which it was closed is over. No lock held. */
-void shunt_streams_end_orphan(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_streams_end_orphan(struct shunt_stream *stream);
 /* A close that resets (kernel_tcp.h), on both tracks. tx.lock held. */
 void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 

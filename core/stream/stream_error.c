@@ -18,7 +18,7 @@ int shunt_stream_kernel_error(struct shunt_stream *stream)
 	int error = 0;
 	socklen_t length = sizeof(error);
 
-	stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
+	stream->group->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &error, &length);
 	return shunt_stream_hear_error(stream, error);
 }
 

@@ -31,7 +31,7 @@ static void tell_relatives(struct shunt_stream *stream)
 
 	if (!shunt_stream_is_shared(stream))
 		return;
-	count = shunt_fork_slots_change(&stream->engine->forks, &stream->sharing);
+	count = shunt_fork_slots_change(&shunt_stream_engine(stream)->forks, &stream->sharing);
 	mode = atomic_load(&stream->mode);
 	while (mode / SHUNT_MODE_SEEN == (uint16_t)(count - 1))
 		if (atomic_compare_exchange_weak(&stream->mode, &mode,
@@ -59,7 +59,8 @@ static void forget_options(struct shunt_engine *engine, int fd, struct shunt_str
 
 void shunt_stream_look_at_mode(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	uint32_t count = shunt_fork_slots_changes(&stream->engine->forks, &stream->sharing),
+	uint32_t count = shunt_fork_slots_changes(&shunt_stream_engine(stream)->forks,
+						  &stream->sharing),
 		 mode = atomic_load(&stream->mode), next;
 	int flags, saved = errno;
 
@@ -117,7 +118,7 @@ static int ask(struct shunt_stream *stream, int level, int name)
 	socklen_t length = sizeof(int);
 	int value = 0;
 
-	return stream->engine->sys->getsockopt(stream->fd, level, name, &value, &length) ? 0 :
+	return stream->group->sys->getsockopt(stream->fd, level, name, &value, &length) ? 0 :
 											   value;
 }
 
@@ -174,7 +175,7 @@ static bool has_filter(struct shunt_stream *stream)
 {
 	socklen_t blocks = 0;
 
-	if (stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_GET_FILTER, NULL, &blocks))
+	if (stream->group->sys->getsockopt(stream->fd, SOL_SOCKET, SO_GET_FILTER, NULL, &blocks))
 		return errno == EACCES;
 	return blocks > 0;
 }
@@ -184,7 +185,7 @@ static bool has_peek_offset(struct shunt_stream *stream)
 	socklen_t length = sizeof(int);
 	int offset = -1;
 
-	return !stream->engine->sys->getsockopt(stream->fd, SOL_SOCKET, SO_PEEK_OFF, &offset,
+	return !stream->group->sys->getsockopt(stream->fd, SOL_SOCKET, SO_PEEK_OFF, &offset,
 						&length) &&
 	       offset >= 0;
 }

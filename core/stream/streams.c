@@ -38,7 +38,7 @@ static bool add_slab(struct shunt_engine *engine)
 		shunt_lock_rank(&slab[i].rx.lock, SHUNT_RANK_RX);
 		shunt_lock_rank(&slab[i].tx.lock, SHUNT_RANK_TX);
 		slab[i].seat = no_seat();
-		slab[i].engine = engine;
+		slab[i].group = &engine->group;
 		slab[i].next_free = engine->free_streams;
 		engine->free_streams = &slab[i];
 	}
@@ -140,13 +140,13 @@ struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool
 /* Threads that hold no lock of the stream may look at its seat. */
 static void sit(struct shunt_stream *stream, struct shunt_seat *seat)
 {
-	shunt_assert_held(&stream->engine->streams_lock);
+	shunt_assert_held(&shunt_stream_engine(stream)->streams_lock);
 	__atomic_store_n(&stream->seat, seat, __ATOMIC_RELEASE);
 }
 
 static void get_seat(struct shunt_stream *stream)
 {
-	struct shunt_seat *seat = shunt_seat_make(&stream->engine->seats);
+	struct shunt_seat *seat = shunt_seat_make(&shunt_stream_engine(stream)->seats);
 
 	if (!seat)
 		return;
@@ -166,7 +166,7 @@ static void give_up_seat(struct shunt_stream *stream)
 		return;
 	sit(stream, no_seat());
 	shunt_send_queue_free(&seat->out.stage);
-	shunt_seat_free(&stream->engine->seats, seat);
+	shunt_seat_free(&shunt_stream_engine(stream)->seats, seat);
 }
 
 /* streams_lock held. */
@@ -186,7 +186,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 
 void shunt_streams_free(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 
 	shunt_lock_take(&engine->streams_lock);
 	free_locked(engine, stream);
@@ -195,9 +195,9 @@ void shunt_streams_free(struct shunt_stream *stream)
 
 void shunt_streams_hold(struct shunt_stream *stream)
 {
-	shunt_lock_take(&stream->engine->streams_lock);
+	shunt_lock_take(&shunt_stream_engine(stream)->streams_lock);
 	stream->holds++;
-	shunt_lock_leave(&stream->engine->streams_lock);
+	shunt_lock_leave(&shunt_stream_engine(stream)->streams_lock);
 }
 
 struct shunt_stream *shunt_streams_hold_at(struct shunt_link *link, uint32_t id)
@@ -217,7 +217,7 @@ struct shunt_stream *shunt_streams_hold_at(struct shunt_link *link, uint32_t id)
 
 void shunt_streams_unhold(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 
 	shunt_lock_take(&engine->streams_lock);
 	stream->holds--;
@@ -235,14 +235,14 @@ static void answer_nobody(struct shunt_stream *stream)
 
 	shunt_rest_over(stream);
 	if (retiring == SHUNT_RETIRING || retiring == SHUNT_TAKEN)
-		shunt_sleep_tell(stream->engine, stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
-	shunt_handover_answer(stream->engine, stream);
+		shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_ANSWERED);
+	shunt_handover_answer(shunt_stream_engine(stream), stream);
 }
 
 int shunt_streams_seat(struct shunt_stream *stream, struct shunt_link *link,
 		       struct shunt_lane *lane, struct shunt_place *place)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	int result = -ENOMEM;
 
 	shunt_lock_take(&stream->rx.lock);
@@ -278,9 +278,9 @@ static void leave_link(struct shunt_stream *stream)
 void shunt_streams_unseat(struct shunt_stream *stream)
 {
 	leave_link(stream);
-	shunt_lock_take(&stream->engine->streams_lock);
+	shunt_lock_take(&shunt_stream_engine(stream)->streams_lock);
 	give_up_seat(stream);
-	shunt_lock_leave(&stream->engine->streams_lock);
+	shunt_lock_leave(&shunt_stream_engine(stream)->streams_lock);
 	shunt_end_leave_link(&stream->end);
 }
 
@@ -302,7 +302,7 @@ void shunt_streams_vacate(struct shunt_stream *stream)
 
 void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_stream *first = atomic_load(&engine->reap);
 	uint8_t before;
 
@@ -375,7 +375,7 @@ struct shunt_stream *shunt_streams_next(struct shunt_engine *engine, struct shun
 
 bool shunt_streams_take_last(struct shunt_stream *stream, uint64_t until)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 
 	while (!shunt_lock_try(&stream->tx.lock)) {
 		if (shunt_now(engine) >= until)

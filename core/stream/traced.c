@@ -256,7 +256,7 @@ void shunt_traced_leave(struct shunt_stream *stream)
 {
 	struct shunt_lane *lane = stream->seat->lane;
 	struct shunt_followed *followed = atomic_load(&lane->followed);
-	struct shunt_trace_book *book = book_of(stream->engine);
+	struct shunt_trace_book *book = book_of(shunt_stream_engine(stream));
 
 	if (!book)
 		return;
@@ -290,7 +290,7 @@ void shunt_traced_free(struct shunt_engine *engine, struct shunt_stream *stream)
 void shunt_traced_tell(struct shunt_stream *stream)
 {
 	struct shunt_pendings *pendings = stream->tx.trace.pendings;
-	struct shunt_trace_book *book = book_of(stream->engine);
+	struct shunt_trace_book *book = book_of(shunt_stream_engine(stream));
 
 	if (book && pendings)
 		tell_sends(book, &stream->tx, pendings);

@@ -72,7 +72,7 @@ void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stre
 		shunt_lane_request(stream->seat->lane, stream->seat,
 				   SHUNT_WORK_HANDBACK | shunt_seat_rest(out));
 	}
-	shunt_sleep_tell(engine, stream, SHUNT_READY_TRACK);
+	shunt_sleep_tell(stream, SHUNT_READY_TRACK);
 	shunt_engine_paces(engine);
 }
 
@@ -133,7 +133,7 @@ void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *st
 	    !shunt_heading_halted(&out->heading))
 		shunt_track_choose(engine, stream);
 	if (shunt_heading_on_link(&out->heading) != before)
-		shunt_sleep_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);	/* a waiter for room waits on the other track */
+		shunt_sleep_tell(stream, EPOLLOUT | SHUNT_READY_TRACK);	/* a waiter for room waits on the other track */
 	shunt_engine_paces(engine);	/* another track may be wanted, even if this one is the same */
 }
 
@@ -145,7 +145,7 @@ bool shunt_track_hold(struct shunt_stream *stream, uint8_t bit, bool on)
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !(atomic_load(&out->held) & bit) != on)
 		return false;
 	atomic_fetch_xor(&out->held, bit);
-	shunt_track_reconsider(stream->engine, stream);
+	shunt_track_reconsider(shunt_stream_engine(stream), stream);
 	return true;
 }
 
@@ -175,13 +175,14 @@ static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stre
 	    atomic_load(&stream->seat->leaving.asked) != SHUNT_GIVEN_AWAY)
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_SWITCHED);
 	/* Of the end the program has been told when FIN came. */
-	shunt_sleep_tell(engine, stream,
+	shunt_sleep_tell(stream,
 			 shunt_end_at(&stream->end) == head ? SHUNT_READY_TRACK :
 							      EPOLLIN | SHUNT_READY_TRACK);
 }
 
-void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_track_settle(struct shunt_stream *stream)
 {
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);

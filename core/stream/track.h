@@ -23,7 +23,7 @@ bool shunt_track_hold(struct shunt_stream *stream, uint8_t bit, bool on)
 void shunt_track_reconsider(struct shunt_engine *engine, struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);
 /* rx.lock held: passes announced switches and ring changes that are due. */
-void shunt_track_settle(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_track_settle(struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->rx.lock);
 /* tx.lock held: says that the direction is on `track` from here on. */
 void shunt_track_announce(struct shunt_engine *engine, struct shunt_stream *stream,

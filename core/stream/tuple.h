@@ -7,7 +7,8 @@
 #include <string.h>
 #include <shunt/wire.h>
 
-struct shunt_engine;
+struct shunt_fds;
+struct shunt_sys;
 
 /* A TCP socket that has a peer has a port; all zero where the kernel has not been asked, or had no answer. */
 static inline bool shunt_tuple_is_known(const struct shunt_tuple *tuple)
@@ -33,8 +34,8 @@ static inline struct shunt_tuple shunt_tuple_reverse(const struct shunt_tuple *t
 }
 
 /* As `fd` has them, asked of the kernel. 0 or -errno (-ENOTCONN: still connecting). Any thread. */
-int shunt_tuple_of(struct shunt_engine *engine, int fd, struct shunt_tuple *tuple);
+int shunt_tuple_of(const struct shunt_sys *sys, int fd, struct shunt_tuple *tuple);
 /* The peer's address is one of this host's. Any thread. */
-bool shunt_tuple_is_local(struct shunt_engine *engine, const struct shunt_tuple *tuple);
+bool shunt_tuple_is_local(struct shunt_fds *fds, const struct shunt_tuple *tuple);
 
 #endif

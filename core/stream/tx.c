@@ -146,7 +146,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 		}
 		/* A reader that is stopped may have read bytes for which it gave no credit. */
 		if (out->ring.bytes < engine->config.ring_max && !atomic_load(&out->ring.offer))
-			shunt_credit_look(engine, stream);
+			shunt_credit_look(stream);
 		looked = true;
 		if (atomic_load(&stream->seat->lane->failed))
 			break;
@@ -215,7 +215,7 @@ void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_strea
 	shunt_reset_unread_answer(engine, fd, stream);
 	shunt_heading_turn(&stream->seat->out.heading, SHUNT_HEADING_LEAVES);
 	stream->seat->out.quick = false;
-	shunt_sleep_tell(engine, stream, EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_sleep_tell(stream, EPOLLOUT | SHUNT_READY_TRACK);
 }
 
 /* The peer's position is not known: TCP_USER_TIMEOUT runs, and the kernel's own keepalive. */
@@ -296,8 +296,8 @@ static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stre
 	if (!*deadline)
 		*deadline = shunt_stream_deadline(engine, *fd, stream, false);
 	begun = shunt_slow_begin(&engine->steps);
-	result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT, *deadline, moved);
-	shunt_slow_stream(&stream->engine->steps, stream, SHUNT_STEP_ROOM, begun,
+	result = shunt_wait_call(stream, &stream->tx.lock, EPOLLOUT, *deadline, moved);
+	shunt_slow_stream(&shunt_stream_engine(stream)->steps, stream, SHUNT_STEP_ROOM, begun,
 			  atomic_load(&stream->seat->out.staged) -
 				  atomic_load(&stream->seat->out.posted));
 	return shunt_streams_still(engine, fd, stream) ? result : -EBADF;
@@ -317,7 +317,7 @@ static int await_question(struct shunt_engine *engine, int *fd, struct shunt_str
 	    now < atomic_load(&engine->impatient))
 		return -EAGAIN;
 	while (!result && shunt_proof_holds(stream)) {
-		result = shunt_wait_call(engine, stream, &stream->tx.lock, EPOLLOUT,
+		result = shunt_wait_call(stream, &stream->tx.lock, EPOLLOUT,
 					 now + QUESTION_PATIENCE, true);
 		if (!shunt_streams_still(engine, fd, stream))
 			return -EBADF;
@@ -352,7 +352,7 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 		if (taken != -EAGAIN || !wait)
 			break;
 		taken = wait_for_room(engine, &fd, stream, &deadline, done > 0);
-		if (!taken && done && shunt_streams_kernel_fails(engine, fd, stream))
+		if (!taken && done && shunt_streams_kernel_fails(stream, fd))
 			return done;
 		if (taken)
 			break;
@@ -456,7 +456,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		shunt_traced_leave_call(engine, stream, follows, taken);
 	shunt_lock_leave(&stream->tx.lock);
 	if (__builtin_expect(stream->parting == SHUNT_ORPHANED, 0))
-		shunt_streams_end_orphan(engine, stream);
+		shunt_streams_end_orphan(stream);
 	return taken;
 }
 

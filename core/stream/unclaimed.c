@@ -21,7 +21,8 @@ static bool waits(struct shunt_stream *stream)
 
 bool shunt_unclaimed_is_over(struct shunt_stream *stream)
 {
-	return waits(stream) && shunt_now(stream->engine) - atomic_load(&stream->carried_since) >= patience(stream->engine);
+	return waits(stream) && stream->group->sys->now() - atomic_load(&stream->carried_since) >=
+					patience(shunt_stream_engine(stream));
 }
 
 static void remind(struct shunt_engine *engine)
@@ -32,7 +33,7 @@ static void remind(struct shunt_engine *engine)
 
 void shunt_unclaimed_begin(struct shunt_stream *stream)
 {
-	struct shunt_engine *engine = stream->engine;
+	struct shunt_engine *engine = shunt_stream_engine(stream);
 	uint64_t never = 0;
 
 	if (stream->role != SHUNT_ACCEPTOR || atomic_load(&stream->state) != SHUNT_CANDIDATE)
@@ -51,9 +52,9 @@ void shunt_unclaimed_goes_on(struct shunt_stream *stream)
 	atomic_store_explicit(&stream->uses, transfers, memory_order_relaxed);
 	if (!shunt_short_lived_is_long(transfers))
 		return;
-	atomic_store(&stream->carried_since, shunt_now(stream->engine));
+	atomic_store(&stream->carried_since, stream->group->sys->now());
 	atomic_store(&stream->lasting, SHUNT_LASTING_PROVEN);
-	remind(stream->engine);
+	remind(shunt_stream_engine(stream));
 }
 
 bool shunt_unclaimed_excuses(struct shunt_stream *stream)
@@ -72,7 +73,8 @@ static bool is_due(struct shunt_stream *stream, void *arg)
 		return false;
 	/* The owner of its address has been told, and whoever claims it there is sent here. */
 	due = atomic_load(&stream->carried_since) +
-	      patience(stream->engine) * (stream->claim.state == SHUNT_CLAIM_TOLD ? 2 : 1);
+	      patience(shunt_stream_engine(stream)) *
+		      (stream->claim.state == SHUNT_CLAIM_TOLD ? 2 : 1);
 	if (due > look->now && due < look->next)
 		look->next = due;
 	return due <= look->now;

@@ -16,8 +16,8 @@ void shunt_user_timeout_note(struct shunt_stream *stream, uint64_t late)
 	if (shunt_seat_is_none(seat) || atomic_load(&seat->out.stuck_since))
 		return;
 	if (atomic_compare_exchange_strong(&seat->out.stuck_since, &none,
-					   shunt_now(stream->engine) - late))
-		due(stream->engine);
+					   stream->group->sys->now() - late))
+		due(shunt_stream_engine(stream));
 }
 
 void shunt_user_timeout_changed(struct shunt_stream *stream)
@@ -27,5 +27,5 @@ void shunt_user_timeout_changed(struct shunt_stream *stream)
 	    shunt_heading_halted(&stream->seat->out.heading))
 		shunt_user_timeout_note(stream, 0);
 	if (atomic_load(&stream->seat->out.stuck_since))
-		due(stream->engine);
+		due(shunt_stream_engine(stream));
 }

@@ -9,7 +9,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct shunt_engine;
 struct shunt_lock;
 struct shunt_stream;
 
@@ -17,13 +16,13 @@ struct shunt_stream;
  * Until the stream is ready for one of `events`, a signal, or the deadline (SHUNT_NEVER: none).
  * 0: look again; -EINTR; -EAGAIN: the deadline passed. No lock held.
  */
-int shunt_wait_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint32_t events,
+int shunt_wait_stream(struct shunt_stream *stream, uint32_t events,
 		      uint64_t deadline);
 /*
  * The same inside a blocking call, which a close of the descriptor does not end. `lock` is given up meanwhile.
  * `moved`: the call has moved bytes; a cancellation of the thread ends the wait with -EINTR, and not the thread.
  */
-int shunt_wait_call(struct shunt_engine *engine, struct shunt_stream *stream, struct shunt_lock *lock,
+int shunt_wait_call(struct shunt_stream *stream, struct shunt_lock *lock,
 		    uint32_t events, uint64_t deadline, bool moved);
 /* Beside the poll bits and EPOLLET and its like, which have the highest: */
 #define SHUNT_READY_TRACK (1u << 22)	/* the tracks or the state have changed: epoll registrations follow */

@@ -305,8 +305,9 @@ static bool is_ready(void *arg)
 
 	asleep->set->sleeping++;
 	if (asleep->sleep.sleeper.leader)
-		shunt_companion_lead(asleep->sleep.engine, asleep->set);
-	return asleep->set->first || shunt_nested_refresh(asleep->sleep.engine, asleep->set);
+		shunt_companion_lead(shunt_engine_of(asleep->sleep.group, group), asleep->set);
+	return asleep->set->first ||
+	       shunt_nested_refresh(shunt_engine_of(asleep->sleep.group, group), asleep->set);
 }
 
 static void cancelled(struct asleep *asleep)
@@ -314,7 +315,7 @@ static void cancelled(struct asleep *asleep)
 	if (asleep->over)
 		return;
 	shunt_signal_defer.waits = false;
-	shunt_epset_let_go(asleep->sleep.engine, asleep->set);
+	shunt_epset_let_go(shunt_engine_of(asleep->sleep.group, group), asleep->set);
 	shunt_cancel_unwinds();
 }
 
@@ -324,7 +325,9 @@ static void epwait_leave(void *arg)
 
 	atomic_fetch_sub(&asleep->set->sleeping, 1);
 	shunt_sleep_rise(&asleep->sleep,
-			 asleep->heard && shunt_companion_rings(asleep->sleep.engine, asleep->set));
+			 asleep->heard &&
+				 shunt_companion_rings(shunt_engine_of(asleep->sleep.group, group),
+						       asleep->set));
 	cancelled(asleep);
 }
 
@@ -332,7 +335,7 @@ static void epwait_leave(void *arg)
 static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
 {
-	struct asleep asleep = { .set = set, .sleep = { .engine = engine, .ready = is_ready, .arg = &asleep,
+	struct asleep asleep = { .set = set, .sleep = { .group = &engine->group, .ready = is_ready, .arg = &asleep,
 							.sleeper = { .kick_fd = set->kick_fd, .set = set } } };
 	struct timespec left;
 	volatile int n = 0;
@@ -455,7 +458,7 @@ static void leave_spin(void *arg)
 
 static void look_cancelled(struct shunt_engine *engine, struct shunt_epset *set)
 {
-	struct asleep asleep = { .set = set, .sleep.engine = engine };
+	struct asleep asleep = { .set = set, .sleep.group = &engine->group };
 
 	pthread_cleanup_push(leave_spin, &asleep);
 	pthread_testcancel();
@@ -521,7 +524,7 @@ static int wait_closed(struct shunt_engine *engine, uint64_t deadline, const sig
 	int n = 0;
 
 	while (!n && !shunt_thread.signalled && (deadline == SHUNT_NEVER || shunt_now(engine) < deadline)) {
-		struct shunt_sleep sleep = { .engine = engine, .sleeper.apart = true, .ready = never };
+		struct shunt_sleep sleep = { .group = &engine->group, .sleeper.apart = true, .ready = never };
 
 		n = shunt_sleep(&sleep, fds, 0, deadline, mask);
 	}

@@ -339,7 +339,7 @@ static void asleep_forget(void *arg)
 /* As was planned. Ready entries, 0: look again, or -errno. */
 static int sleep_awhile(struct polling *p, uint64_t deadline, const sigset_t *mask)
 {
-	struct shunt_sleep sleep = { .engine = p->engine,
+	struct shunt_sleep sleep = { .group = &p->engine->group,
 				     .on = p->on,
 				     .count = p->count,
 				     .sleeper.apart = p->apart,

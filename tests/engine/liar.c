@@ -117,7 +117,7 @@ struct shunt_message ask_for(struct liar *liar, const struct pair *pair, uint32_
 
 	for (size_t i = 0; i < HALF; i++)
 		liar->half[i] = (uint8_t)(7 * i + number);
-	assert_int_equal(shunt_tuple_of(engines[0], pair->side[0].fd, &liar->tuple), 0);
+	assert_int_equal(shunt_tuple_of(engines[0]->sys, pair->side[0].fd, &liar->tuple), 0);
 	message.proof.number = number;
 	message.proof.tuple = liar->tuple;
 	message.proof.network = network_of(pair->side[0].fd);

@@ -407,10 +407,10 @@ static void notice_reset(bool kernel_first, bool goes_back)
 	shunt_group_poll_fully(&engines[1]->group);
 	shunt_service_step(engines[1], 0);
 	if (kernel_first)
-		shunt_streams_reset_tcp(engines[1], side[1].fd);
+		shunt_streams_reset_tcp(engines[1]->sys, side[1].fd);
 	assert_in_range(send_some(&side[0], bytes, sizeof(bytes), 0), 1, sizeof(bytes) - 1);
 	if (!kernel_first)
-		shunt_streams_reset_tcp(engines[1], side[1].fd);
+		shunt_streams_reset_tcp(engines[1]->sys, side[1].fd);
 	while ((got = receive_some(&side[0], bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
 		;
 	assert_int_equal(got, -ECONNRESET);
@@ -456,7 +456,7 @@ void a_move_keeps_its_turn(void **state)
 		shunt_group_poll_fully(&engines[0]->group);
 	}
 	shunt_lock_take(stream_reader_lock(reader));
-	shunt_track_settle(engines[0], reader);
+	shunt_track_settle(reader);
 	shunt_lock_leave(stream_reader_lock(reader));
 	assert_int_equal(reader->watches->home, SHUNT_HOME_NONE);
 	assert_int_equal(shunt_epset_wait(engines[0], set, events, 2, &now, NULL), 2);

@@ -342,14 +342,14 @@ void a_reset_told_by_the_link_is_not_the_kernels(void **state)
 			turn();
 		assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), -ECONNRESET);
 		if (heard)
-			shunt_streams_reset_tcp(engines[0], side[0].fd);
+			shunt_streams_reset_tcp(engines[0]->sys, side[0].fd);
 		shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
 		while (stream_retiring(stream) == SHUNT_RETIRING)
 			turn();
 		assert_int_equal(stream_retiring(stream),
 				 heard ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
 		if (!heard)
-			shunt_streams_reset_tcp(engines[0], side[0].fd);
+			shunt_streams_reset_tcp(engines[0]->sys, side[0].fd);
 		while (heard && !shunt_stream_is_plain(stream))
 			turn();
 		if (heard)

@@ -61,7 +61,7 @@ void ours_is_not_sent_on(void **state)
 	(void)state;
 	make_bed(&config, 1);
 	pair = waiting();
-	assert_int_equal(shunt_tuple_of(engines[1], pair.side[1].fd, &tuple), 0);
+	assert_int_equal(shunt_tuple_of(engines[1]->sys, pair.side[1].fd, &tuple), 0);
 	assert_false(shunt_claim_is_had(engines[1]->service, &tuple, &worker));
 	assert_non_null(engines[1]->service->parked);
 	for (int side = 0; side < 2; side++)
@@ -318,7 +318,7 @@ void a_reset_before_the_acceptance(void **state)
 	assert_int_equal(send_some(&pair.side[0], "x", 1, 0), -ECONNRESET);
 	shunt_streams_plain(engines[0], stream, SHUNT_REASON_SPLICE);
 	assert_int_equal(stream_state(stream), SHUNT_CANDIDATE);
-	shunt_streams_reset_tcp(engines[1], pair.side[1].fd);
+	shunt_streams_reset_tcp(engines[1]->sys, pair.side[1].fd);
 	assert_int_equal(receive_some(&pair.side[0], bytes, sizeof(bytes), 0), 0);
 	shunt_streams_plain(engines[0], stream, SHUNT_REASON_SPLICE);
 	assert_int_equal(stream_state(stream), SHUNT_PLAIN);

@@ -224,7 +224,7 @@ void another_host_is_asked_during_a_long_call(void **state)
 		assert_int_equal(put(0, 0, BUFFER / 2, 0), BUFFER / 2);
 		assert_null(engines[0]->service);
 		shunt_lock_take(stream_reader_lock(stream));
-		assert_int_equal(shunt_wait_call(engines[0], stream, stream_reader_lock(stream),
+		assert_int_equal(shunt_wait_call(stream, stream_reader_lock(stream),
 						 EPOLLIN, shunt_now(engines[0]), false),
 				 -EAGAIN);
 		shunt_lock_leave(stream_reader_lock(stream));

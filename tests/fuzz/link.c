@@ -147,7 +147,7 @@ static void fill(struct shunt_message *message, int fds[16], int *count)
 		if (fuzz_world.conns) {
 			conn = &fuzz_world.conn[fuzz_below(in, 4) % fuzz_world.conns];
 			if (conn->fd[0] >= 0)
-				shunt_tuple_of(fuzz_world.engine[FUZZ_HOSTILE], conn->fd[0],
+				shunt_tuple_of(fuzz_world.engine[FUZZ_HOSTILE]->sys, conn->fd[0],
 					       &message->claim.tuple);
 		}
 		message->claim.place = some_place();
@@ -276,7 +276,7 @@ static void hear_proof(const struct shunt_message *message)
 		talker.tuple = message->proof.tuple;
 		for (talker.conn = 0; talker.conn < fuzz_world.conns; talker.conn++)
 			if (fuzz_world.conn[talker.conn].fd[0] >= 0 &&
-			    !shunt_tuple_of(fuzz_world.engine[FUZZ_VICTIM],
+			    !shunt_tuple_of(fuzz_world.engine[FUZZ_VICTIM]->sys,
 					    fuzz_world.conn[talker.conn].fd[0], &tuple) &&
 			    !memcmp(&tuple, &talker.tuple, sizeof(tuple)))
 				break;
@@ -309,7 +309,7 @@ static void say_ask(struct shunt_message *message)
 	talker.conn = fuzz_below(in, FUZZ_CONNS);
 	memset(&talker.tuple, 0, sizeof(talker.tuple));
 	if (some_socket() >= 0)
-		shunt_tuple_of(fuzz_world.engine[FUZZ_HOSTILE], some_socket(), &talker.tuple);
+		shunt_tuple_of(fuzz_world.engine[FUZZ_HOSTILE]->sys, some_socket(), &talker.tuple);
 	message->stream = 0;
 	message->proof.number = fuzz_byte(in) | SHUNT_PROOF_BIT;
 	message->proof.tuple = talker.tuple;
@@ -521,7 +521,7 @@ static void knock(void)
 	struct shunt_name name;
 
 	hang_up();
-	fuzz_check(!shunt_tuple_of(hostile, conn->fd[0], &tuple));
+	fuzz_check(!shunt_tuple_of(hostile->sys, conn->fd[0], &tuple));
 	talker.fd = shunt_rendezvous_connect(hostile, &tuple, &(struct shunt_user_dir) { .network = 0 }, &name, &(bool) { false });
 	talker.initiator = true;
 	talker.number = talker.heard = talker.answered = 0;

@@ -34,7 +34,7 @@ static int begin(void **state)
 	linked.channel.kind = SHUNT_CHANNEL_UNIX;
 	linked.channel.known = true;
 	seat = (struct shunt_seat) { .stream = &stream, .link = &linked };
-	stream = (struct shunt_stream) { .engine = engine, .seat = &seat, .state = SHUNT_LINKED };
+	stream = (struct shunt_stream) { .group = &engine->group, .seat = &seat, .state = SHUNT_LINKED };
 	stream_set_idle(&stream);
 	return !shunt_fork_slots_prepare(&engine->forks, engine->sys);
 }

@@ -87,7 +87,7 @@ static int poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 		for (; cq->waiting[i] && n < count; cq->waiting[i]--) {
 			wc[n++] = (struct ibv_wc) { .opcode = IBV_WC_RDMA_WRITE };
 			stream_arrive(&streams[i]);
-			shunt_sleep_notify(&engine, &streams[i], EPOLLIN);
+			shunt_sleep_notify(&streams[i], EPOLLIN);
 		}
 	return n;
 }
@@ -199,6 +199,7 @@ static void make(int mode)
 	memset(cqs, 0, sizeof(cqs));
 	shunt_config_defaults(&engine.config);
 	memset(&shunt_thread, 0, sizeof(shunt_thread));
+	lane.group = &engine.group;
 	stream_make(&streams[0], &seats[0], &lane, true);
 	stream_make(&streams[1], &seats[1], &lane, true);
 	shunt_engine_surround(&engine, &sys);
@@ -252,7 +253,7 @@ static void receive_all(void)
 			continue;
 		}
 		shunt_thread_begin();
-		assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, SHUNT_NEVER), 0);
+		assert_int_equal(shunt_wait_stream(&streams[0], EPOLLIN, SHUNT_NEVER), 0);
 		assert_int_equal(hang_ups, 0);
 		assert_true(++turns < 1000000);
 	}
@@ -352,7 +353,7 @@ static void success_resets_the_hook(void **state)
 	for (int i = 1; i <= 9; i++)
 		arrive(i * 8 * POLL_NS, 0, i < 9);
 	shunt_thread_begin();
-	assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, SHUNT_NEVER), 0);
+	assert_int_equal(shunt_wait_stream(&streams[0], EPOLLIN, SHUNT_NEVER), 0);
 	assert_int_equal(stream_offset(&streams[0], STREAM_ARRIVED), 1);
 	assert_int_equal(sleeps, 0);
 	assert_int_equal(engine.group.spin_hits, 1);
@@ -360,7 +361,7 @@ static void success_resets_the_hook(void **state)
 	make(ADAPTIVE);
 	engine.config.poll_retry = 10;
 	arrive(20 * POLL_NS, 0, 0);
-	assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, SHUNT_NEVER), 0);
+	assert_int_equal(shunt_wait_stream(&streams[0], EPOLLIN, SHUNT_NEVER), 0);
 	assert_int_equal(sleeps, 1);
 	assert_int_equal(engine.group.spins, 1);
 }
@@ -444,7 +445,7 @@ static bool sleeps_in(uint64_t patience, uint64_t comes)
 	if (comes)
 		arrive(clock_now - 1000000 + comes, 0, 0);
 	shunt_thread_begin();
-	shunt_wait_stream(&engine, &streams[0], EPOLLIN, clock_now + patience);
+	shunt_wait_stream(&streams[0], EPOLLIN, clock_now + patience);
 	stream_take_all(&streams[0]);
 	return sleeps > before;
 }
@@ -485,7 +486,7 @@ static void timeouts_hold(void **state)
 
 		make(mode);
 		deadline = clock_now + 300000;
-		while (shunt_wait_stream(&engine, &streams[0], EPOLLIN, deadline) != -EAGAIN)
+		while (shunt_wait_stream(&streams[0], EPOLLIN, deadline) != -EAGAIN)
 			;
 		assert_in_range(clock_now, deadline, deadline + 2000);
 	}
@@ -497,7 +498,7 @@ static void signals_end_it(void **state)
 	(void)state;
 	make(BUSY);
 	shunt_thread.signalled = SHUNT_SIGNAL_BREAKS;
-	assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, SHUNT_NEVER), -EINTR);
+	assert_int_equal(shunt_wait_stream(&streams[0], EPOLLIN, SHUNT_NEVER), -EINTR);
 }
 
 /* Where polling would not see it, busy sleeps too. */
@@ -507,7 +508,7 @@ static void busy_sleeps_for_the_kernel(void **state)
 	make(BUSY);
 	stream_make(&streams[0], &seats[0], &lane, false);
 	arrive(1000000, 0, 0);
-	assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, clock_now + 100000), 0);
+	assert_int_equal(shunt_wait_stream(&streams[0], EPOLLIN, clock_now + 100000), 0);
 	assert_int_equal(sleeps, 1);
 }
 
@@ -520,7 +521,7 @@ static void race_at(int mode, uint64_t moment)
 	race_moment = moment;
 	while (!stream_offset(&streams[0], STREAM_ARRIVED)) {
 		shunt_thread_begin();
-		assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN, SHUNT_NEVER), 0);
+		assert_int_equal(shunt_wait_stream(&streams[0], EPOLLIN, SHUNT_NEVER), 0);
 		assert_int_equal(hang_ups && moments >= race_moment, 0);
 		if (hang_ups)
 			pass(0);	/* it slept before the moment came */
@@ -548,7 +549,7 @@ static void never_slept_over_behind_others(void **state)
 			cqs[0].waiting[0] = 1;
 			while (!stream_offset(&streams[0], STREAM_ARRIVED)) {
 				shunt_thread_begin();
-				assert_int_equal(shunt_wait_stream(&engine, &streams[0], EPOLLIN,
+				assert_int_equal(shunt_wait_stream(&streams[0], EPOLLIN,
 								   SHUNT_NEVER), 0);
 				assert_int_equal(hang_ups, 0);
 			}
