@@ -161,12 +161,12 @@ int shunt_stream_outq(struct shunt_engine *engine, int fd, struct shunt_stream *
 /* SIOCATMARK: 0, 1 or -errno. */
 int shunt_stream_at_mark(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* Value of SO_ERROR, cleared by the call; 0 if nothing. */
-int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream);
+int shunt_stream_take_error(struct shunt_stream *stream);
 /*
  * The same in two steps, for a caller that asks the kernel itself: the link's error, cleared; and if that is 0, the
  * kernel's.
  */
-int shunt_stream_link_error(struct shunt_engine *engine, struct shunt_stream *stream);
+int shunt_stream_link_error(struct shunt_stream *stream);
 /* The kernel has said this. Returns what is not known yet: the error or 0. */
 int shunt_stream_hear_error(struct shunt_stream *stream, int error);
 /* For the next call that asks: an error that came behind something that was reported. */

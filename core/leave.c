@@ -198,7 +198,7 @@ static void stream_give_up(struct shunt_stream *stream)
 		shunt_decision_say(SHUNT_LOG_WARN, stream,
 				   "it is reset: its peer takes no bytes");
 		if (atomic_load(&stream->state) == SHUNT_LINKED)
-			shunt_loss_end(engine, stream, 0);
+			shunt_loss_end(stream, 0);
 		else
 			shunt_streams_reset_tcp(engine->sys, stream->tx.backlog.fd);
 		shunt_backlog_over(stream);

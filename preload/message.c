@@ -299,7 +299,7 @@ static int recv_rest(int fd, struct mmsghdr *messages, unsigned int count, int f
 /* An error that waits comes before any message. */
 static int error_first(struct shunt_stream *stream)
 {
-	int saved = errno, error = shunt_stream_take_error(shunt_process.engine, stream);
+	int saved = errno, error = shunt_stream_take_error(stream);
 
 	errno = saved;
 	return error;

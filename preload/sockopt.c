@@ -151,7 +151,7 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 /* An error of the link comes first. The kernel's SO_ERROR for the same end is consumed along with it. */
 static int take_error(int fd, struct shunt_stream *stream, void *value, socklen_t *length)
 {
-	int error = shunt_stream_link_error(shunt_process.engine, stream);
+	int error = shunt_stream_link_error(stream);
 	int result = real(getsockopt)(fd, SOL_SOCKET, SO_ERROR, value, length);
 
 	if (result || !*length || *length > sizeof(error))

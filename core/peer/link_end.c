@@ -37,7 +37,7 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
 	    (!shunt_intake_final(&stream->seat->in.intake) ||
 	     shunt_heading_halted(&stream->seat->out.heading)))
-		shunt_loss_detach(engine, stream);
+		shunt_loss_detach(stream);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	shunt_loss_closed(stream);

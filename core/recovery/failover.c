@@ -72,7 +72,7 @@ static void halt(struct shunt_engine *engine, struct shunt_stream *stream)
 		atomic_store(&in->boundary, atomic_load(&in->tail));
 	shunt_lock_leave(&engine->group.lock);
 	if (shunt_heading_on_link(&out->heading))
-		shunt_left_note(engine, stream, SHUNT_LEFT_FAILED);
+		shunt_left_note(stream, SHUNT_LEFT_FAILED);
 	atomic_store(&out->want_link, false);
 	out->quick = false;
 	out->flip_at = SHUNT_NEVER;
@@ -242,7 +242,7 @@ static void on_leave(struct shunt_link *link, struct shunt_stream *stream, const
 	    atomic_load(&stream->seat->in.proof.state) == SHUNT_PROVEN)
 		stream->end.owed = leave->sent;	/* may not come, if the peer is killed while it sends it again */
 	if (result || gone(link, stream, leave))
-		shunt_loss_end(engine, stream, 0);
+		shunt_loss_end(stream, 0);
 	shunt_lock_leave(&tx->lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (!sound)
@@ -305,7 +305,7 @@ void shunt_failover_alone(struct shunt_link *link)
 		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);
 		if (resume_alone(engine, stream))
-			shunt_loss_end(engine, stream, 0);
+			shunt_loss_end(stream, 0);
 		shunt_lock_leave(&stream->tx.lock);
 		shunt_lock_leave(&stream->rx.lock);
 		done(engine, stream);

@@ -213,8 +213,10 @@ void shunt_backlog_moves(struct shunt_stream *stream, uint32_t events)
 	shunt_streams_unhold(stream);
 }
 
-void shunt_backlog_await_on(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+void shunt_backlog_await_on(struct shunt_stream *stream, int fd)
 {
+	struct shunt_engine *engine = shunt_stream_engine(stream);
+
 	shunt_assert_held(&stream->tx.lock);
 	if (stream->tx.backlog.fd >= 0) {
 		listen_for(stream, events_for(stream));
@@ -239,7 +241,7 @@ void shunt_backlog_await_on(struct shunt_engine *engine, struct shunt_stream *st
 	shunt_streams_hold(stream);
 }
 
-void shunt_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_backlog_await(struct shunt_stream *stream)
 {
-	shunt_backlog_await_on(engine, stream, -1);
+	shunt_backlog_await_on(stream, -1);
 }

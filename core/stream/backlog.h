@@ -34,10 +34,10 @@ static inline size_t shunt_backlog_left(const struct shunt_tx *tx)
 }
 
 /* tx.backlog.bytes will be written, even if the program closes the stream. */
-void shunt_backlog_await(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_backlog_await(struct shunt_stream *stream)
 	SHUNT_REQUIRES(stream->tx.lock);
 /* The same on a descriptor of our own, which is the backlog's from now on; -1: on a copy. */
-void shunt_backlog_await_on(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+void shunt_backlog_await_on(struct shunt_stream *stream, int fd)
 	SHUNT_REQUIRES(stream->tx.lock);
 /* Writes what must go over TCP again. 0, or -errno while some is left. */
 int shunt_backlog_write(struct shunt_engine *engine, int fd, struct shunt_stream *stream)

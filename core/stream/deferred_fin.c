@@ -2,16 +2,15 @@
 #include "core/stream/deferred_fin.h"
 #include "core/fd/own_fds.h"
 #include <sys/socket.h>
-#include "core/engine.h"
 #include "core/stream/backlog.h"
 
 #define LATER 10000000ull	/* ns until there may be a descriptor to say an end with */
 
 /* An end is to be said, but there is no descriptor for it: in a while. */
-static void look_later(struct shunt_engine *engine)
+static void look_later(const struct shunt_group *group)
 {
-	shunt_loop_remind(&engine->loop, &engine->loop.requests.fork_owner,
-			  shunt_now(engine) + LATER);
+	shunt_loop_remind(group->loop, &group->loop->requests.fork_owner,
+			  group->sys->now() + LATER);
 }
 
 static void leave(struct shunt_stream *stream)
@@ -54,7 +53,7 @@ bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing)
 	}
 	atomic_store(&out->fin_later.fd, copy < 0 ? SHUNT_FIN_NO_FD : copy);
 	if (copy < 0)
-		look_later(shunt_stream_engine(stream));
+		look_later(stream->group);
 	return true;
 }
 
@@ -68,7 +67,7 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 	if (atomic_load(&out->fin_later.fd) == SHUNT_FIN_NO_FD && stream->fd >= 0) {
 		copy = shunt_own_fds_copy(stream->group->loop->fds, stream->fd);
 		if (copy < 0) {
-			look_later(shunt_stream_engine(stream));
+			look_later(stream->group);
 		} else {
 			atomic_store(&out->fin_later.fd, copy);
 			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
@@ -100,7 +99,7 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 	shunt_assert_held(&stream->tx.lock);
 	if (!shunt_seat_fin_is_due(out)) {
 		if (tx->backlog.bytes && stream->fd >= 0)
-			shunt_backlog_await(shunt_stream_engine(stream), stream);
+			shunt_backlog_await(stream);
 		return;
 	}
 	if (!tx->backlog.bytes || shunt_end_has(&stream->end, SHUNT_END_OWES_RESET)) {
@@ -110,6 +109,6 @@ void shunt_deferred_fin_resume(struct shunt_stream *stream)
 	tx->backlog.fin = true;
 	fd = tx->backlog.fd < 0 ? atomic_exchange(&out->fin_later.fd, SHUNT_FIN_NO_FD) : -1;
 	leave(stream);
-	shunt_backlog_await_on(shunt_stream_engine(stream), stream, fd);
+	shunt_backlog_await_on(stream, fd);
 }
 

@@ -40,7 +40,7 @@ static void judge(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (is_unsaid(stream))
 		error = take_error(stream);
 	if (error)
-		shunt_expire_end(engine, stream, error);
+		shunt_expire_end(stream, error);
 	shunt_lock_leave(&stream->tx.lock);
 	if (error)
 		shunt_expire_tell(stream);

@@ -62,9 +62,9 @@ static uint32_t patience_of(struct shunt_engine *engine, struct shunt_stream *st
 }
 
 /* As tcp_write_err(). Where the link lives, the peer learns that nothing will follow. */
-void shunt_expire_end(struct shunt_engine *engine, struct shunt_stream *stream, int error)
+void shunt_expire_end(struct shunt_stream *stream, int error)
 {
-	shunt_loss_end(engine, stream, error);
+	shunt_loss_end(stream, error);
 	shunt_heading_turn(&stream->seat->out.heading, SHUNT_HEADING_EXPIRES);
 	if (atomic_load(&stream->seat->link->state) == SHUNT_LINK_UP)
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
@@ -99,7 +99,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&tx->lock);
 	over = is_stuck(stream) && is_over(engine, stream);
 	if (over)
-		shunt_expire_end(engine, stream, ETIMEDOUT);
+		shunt_expire_end(stream, ETIMEDOUT);
 	if (shunt_stream_is_seated(stream) && (over || !is_stuck(stream)))
 		atomic_store(&stream->seat->out.stuck_since, 0);
 	shunt_lock_leave(&tx->lock);

@@ -3,13 +3,12 @@
 #ifndef SHUNT_CORE_STREAM_EXPIRE_H
 #define SHUNT_CORE_STREAM_EXPIRE_H
 
-struct shunt_engine;
 struct shunt_stream;
 struct shunt_task;
 
 void shunt_expire_run(struct shunt_task *task);
 /* The connection is over with that error. Both locks held; the program is told after tx.lock is left. */
-void shunt_expire_end(struct shunt_engine *engine, struct shunt_stream *stream, int error);
+void shunt_expire_end(struct shunt_stream *stream, int error);
 /* rx.lock held. */
 void shunt_expire_tell(struct shunt_stream *stream);
 

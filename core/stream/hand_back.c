@@ -267,7 +267,7 @@ static bool has_left(struct shunt_stream *stream, int fd, bool spare)
 	if (!all && spare)
 		shunt_backlog_free(stream);
 	else if (!all)
-		shunt_backlog_await(engine, stream);
+		shunt_backlog_await(stream);
 	return all || !spare;
 }
 

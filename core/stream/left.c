@@ -20,18 +20,18 @@ const char *shunt_left_text(uint8_t left)
 	return left < SHUNT_LEFTS ? texts[left] : "";
 }
 
-void shunt_left_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_left why)
+void shunt_left_note(struct shunt_stream *stream, enum shunt_left why)
 {
 	stream->why.left = (uint8_t)why;
 	stream->why.left_times++;
-	atomic_fetch_add_explicit(&engine->left[why], 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&shunt_stream_engine(stream)->left[why], 1, memory_order_relaxed);
 }
 
-void shunt_left_choose(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_left_choose(struct shunt_stream *stream)
 {
 	uint8_t held = atomic_load(&stream->seat->out.held);
 
-	shunt_left_note(engine, stream,
+	shunt_left_note(stream,
 			held & SHUNT_HELD_MOCK	? SHUNT_LEFT_MOCK :
 			held & SHUNT_HELD_PEER	? SHUNT_LEFT_PEER :
 			held & SHUNT_HELD_SLOW	? SHUNT_LEFT_SLOW :

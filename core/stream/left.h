@@ -8,7 +8,6 @@
 
 #include <stdint.h>
 
-struct shunt_engine;
 struct shunt_stream;
 
 enum shunt_left {
@@ -27,8 +26,8 @@ enum shunt_left {
 /* For statistics; "" for SHUNT_LEFT_NEVER. */
 const char *shunt_left_text(uint8_t left);
 /* The sending direction is about to be TCP's. tx.lock held. */
-void shunt_left_note(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_left why);
+void shunt_left_note(struct shunt_stream *stream, enum shunt_left why);
 /* The same, by what keeps it on TCP now. */
-void shunt_left_choose(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_left_choose(struct shunt_stream *stream);
 
 #endif

@@ -3,7 +3,9 @@
 #include <linux/sockios.h>
 #include <sys/epoll.h>
 #include <sys/ioctl.h>
-#include "core/engine.h"
+#include "core/stream/kernel_tcp.h"
+#include "core/stream/left.h"
+#include "core/base/sys.h"
 #include "core/stream/rest.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/credit.h"
@@ -76,7 +78,7 @@ void shunt_loss_tell(struct shunt_stream *stream)
 				 __ATOMIC_RELEASE);
 }
 
-void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, int error)
+void shunt_loss_end(struct shunt_stream *stream, int error)
 {
 	struct shunt_seat_in *in = &stream->seat->in;
 
@@ -85,12 +87,12 @@ void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, in
 	shunt_end_learn(&stream->end, SHUNT_LEARN_LOSS, error);
 	if (stream->fd >= 0 && !shunt_intake_on_link(&in->intake) &&
 	    !shunt_end_has(&stream->end, SHUNT_END_TCP_OVER) && has_unread(stream)) {
-		engine->sys->shutdown(stream->fd, SHUT_RD);	/* a reset would take it away: rx.c does that behind it */
+		stream->group->sys->shutdown(stream->fd, SHUT_RD);	/* a reset would take it away: rx.c does that behind it */
 		shunt_end_learn(&stream->end, SHUNT_LEARN_RESET_OWED, 0);
 		return;
 	}
 	if (shunt_deferred_fin_fd(stream) >= 0)
-		shunt_streams_reset_tcp(engine->sys, shunt_deferred_fin_fd(stream));
+		shunt_streams_reset_tcp(stream->group->sys, shunt_deferred_fin_fd(stream));
 	shunt_end_learn(&stream->end, SHUNT_LEARN_EOF, 0);
 }
 
@@ -98,7 +100,7 @@ void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, in
  * Bytes that the link has delivered are read first. TCP goes on behind them, and the kernel says how the connection
  * ended.
  */
-void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_loss_detach(struct shunt_stream *stream)
 {
 	struct shunt_seat_out *out = &stream->seat->out;
 	struct shunt_seat_in *in = &stream->seat->in;
@@ -115,12 +117,12 @@ void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream)
 			shunt_end_learn(&stream->end, SHUNT_LEARN_SUSPICION, 0);
 		if (!shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 		    (is_ours_lost(stream) || (proven && is_theirs_lost(stream))))
-			shunt_loss_end(engine, stream, stream->seat->link->lost);
+			shunt_loss_end(stream, stream->seat->link->lost);
 		shunt_rest_over(stream);
 		if (shunt_intake_on_link(&in->intake))
 			atomic_store(&in->boundary, atomic_load(&in->tail));
 		if (shunt_heading_on_link(&out->heading) && !shunt_heading_halted(&out->heading))
-			shunt_left_note(engine, stream, SHUNT_LEFT_FAILED);
+			shunt_left_note(stream, SHUNT_LEFT_FAILED);
 		shunt_heading_turn(&out->heading, SHUNT_HEADING_SETTLES);
 		out->quick = false;
 		atomic_store(&out->want_link, false);

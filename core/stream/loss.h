@@ -7,15 +7,14 @@
 
 #include <stdbool.h>
 
-struct shunt_engine;
 struct shunt_stream;
 
 /* The link is dead: both directions go on over TCP. */
-void shunt_loss_detach(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_loss_detach(struct shunt_stream *stream);
 /* The peer may see how far our program has sent, also what it thinks has arrived. tx.lock held. */
 void shunt_loss_tell(struct shunt_stream *stream);
 /* Bytes are lost: `error` for the program (0: as a reset), and TCP does not go on behind the hole. Both locks held. */
-void shunt_loss_end(struct shunt_engine *engine, struct shunt_stream *stream, int error);
+void shunt_loss_end(struct shunt_stream *stream, int error);
 /* The same of a stream that the program has closed: what TCP has to carry, then the end, or a reset. Both locks held. */
 void shunt_loss_closed(struct shunt_stream *stream);
 

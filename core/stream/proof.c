@@ -385,7 +385,7 @@ void shunt_proof_write(struct shunt_engine *engine, struct shunt_stream *stream)
 		tx->backlog.size = sizeof(tx->nonce);
 		tx->nonce_at = tx->bytes.tcp;
 		if (shunt_backlog_write(engine, stream->fd, stream) == -EAGAIN)
-			shunt_backlog_await(engine, stream);
+			shunt_backlog_await(stream);
 		turn(stream, SHUNT_WRITTEN);
 	}
 	shunt_lock_leave(&stream->tx.lock);

@@ -5,7 +5,6 @@
 
 #include <stdbool.h>
 
-struct shunt_engine;
 struct shunt_stream;
 
 /* The program has sent bytes that the peer may not have. tx.lock held. */
@@ -13,6 +12,6 @@ bool shunt_streams_owes(const struct shunt_stream *stream);
 /* The program has closed the stream: unless the peer may lack bytes, the broken link need not keep it. tx.lock held. */
 void shunt_streams_let_go(struct shunt_stream *stream);
 /* It has nothing of the link any more: if that is dead, its seat goes. tx.lock held. */
-void shunt_streams_leave_dead(struct shunt_engine *engine, struct shunt_stream *stream);
+void shunt_streams_leave_dead(struct shunt_stream *stream);
 
 #endif

@@ -3,7 +3,8 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
-#include "core/engine.h"
+#include "core/poll/group.h"
+#include "core/base/sys.h"
 
 #define ARRIVING 10000000ull	/* ns without progress that bytes on their way over TCP may take */
 
@@ -107,17 +108,17 @@ static uint64_t drop_some(struct shunt_stream *stream, int fd, uint64_t most)
 }
 
 /* The kernel has the peer's end, so nothing more comes. */
-static bool is_ended(struct shunt_engine *engine, int fd)
+static bool is_ended(const struct shunt_sys *sys, int fd)
 {
 	struct pollfd end = { .fd = fd, .events = POLLRDHUP };
 	struct timespec now = { 0 };
 
-	return engine->sys->ppoll(&end, 1, &now, NULL) > 0;
+	return sys->ppoll(&end, 1, &now, NULL) > 0;
 }
 
 bool shunt_repeat_drop(struct shunt_stream *stream, int fd, bool patient)
 {
-	struct shunt_engine *engine = shunt_stream_engine(stream);
+	const struct shunt_sys *sys = stream->group->sys;
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t head = atomic_load(&rx->head), from, got, until = 0;
 
@@ -129,10 +130,10 @@ bool shunt_repeat_drop(struct shunt_stream *stream, int fd, bool patient)
 		rx->nonce.aside += got;
 		__atomic_store_n(place(stream), from + got, __ATOMIC_RELAXED);
 		if (got || !until) {
-			until = shunt_now(engine) + ARRIVING;
+			until = sys->now() + ARRIVING;
 			continue;
 		}
-		if (!patient || is_ended(engine, fd) || shunt_now(engine) >= until)
+		if (!patient || is_ended(sys, fd) || sys->now() >= until)
 			return false;
 		sched_yield();
 	}
@@ -141,7 +142,7 @@ bool shunt_repeat_drop(struct shunt_stream *stream, int fd, bool patient)
 
 void shunt_repeat_await(struct shunt_stream *stream, int fd)
 {
-	struct shunt_engine *engine = shunt_stream_engine(stream);
+	const struct shunt_sys *sys = stream->group->sys;
 	struct timespec patience = { .tv_nsec = ARRIVING };
 	bool done = false;
 
@@ -151,8 +152,8 @@ void shunt_repeat_await(struct shunt_stream *stream, int fd)
 		shunt_lock_take(&stream->rx.lock);
 		done = !is_due(stream) || shunt_repeat_drop(stream, fd, false);
 		shunt_lock_leave(&stream->rx.lock);
-		done = done || is_ended(engine, fd) ||
-		       engine->sys->ppoll(&pfd, 1, &patience, NULL) <= 0;
+		done = done || is_ended(sys, fd) ||
+		       sys->ppoll(&pfd, 1, &patience, NULL) <= 0;
 	}
 }
 
@@ -185,20 +186,20 @@ bool shunt_repeat_hides(struct shunt_stream *stream)
 }
 
 /* The kernel's queue has `wanted` bytes; `trusts`: or more of them are under way. */
-static bool comes(struct shunt_engine *engine, int fd, uint64_t wanted, bool trusts)
+static bool comes(const struct shunt_sys *sys, int fd, uint64_t wanted, bool trusts)
 {
-	uint64_t until = shunt_now(engine) + ARRIVING;
+	uint64_t until = sys->now() + ARRIVING;
 	bool ended;
 	int there;
 
 	do {
-		ended = is_ended(engine, fd);
+		ended = is_ended(sys, fd);
 		there = 0;
-		engine->sys->ioctl(fd, FIONREAD, &there);
+		sys->ioctl(fd, FIONREAD, &there);
 		if ((uint64_t)there >= wanted)
 			return true;
 		sched_yield();
-	} while (!ended && shunt_now(engine) < until);
+	} while (!ended && sys->now() < until);
 	return trusts && !ended;
 }
 
@@ -212,5 +213,5 @@ bool shunt_repeat_covers(struct shunt_stream *stream, int fd, bool declined)
 	if (end == SHUNT_NEVER)
 		end = atomic_load(&in->tail);
 	return shunt_intake_repeats(&in->intake) && shunt_repeat_drop(stream, fd, true) &&
-	       (end <= head || comes(shunt_stream_engine(stream), fd, end - head, !declined));
+	       (end <= head || comes(stream->group->sys, fd, end - head, !declined));
 }

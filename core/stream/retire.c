@@ -72,7 +72,7 @@ static void stop_sending(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_proof_withdraw(stream);
 	if (!shunt_heading_on_link(&out->heading))
 		return;
-	shunt_left_note(engine, stream, SHUNT_LEFT_RETIRED);
+	shunt_left_note(stream, SHUNT_LEFT_RETIRED);
 	if (!shunt_hand_back_must_be_heard(stream))
 		shunt_track_announce(engine, stream, SHUNT_TCP);
 }
@@ -175,7 +175,7 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 		done = true;
 		if (!is_kept_back(stream) && !shunt_heading_halted(&stream->seat->out.heading)) {
 			become_plain(stream);
-			shunt_streams_leave_dead(engine, stream);
+			shunt_streams_leave_dead(stream);
 		}
 	} else if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED &&
 		   shunt_stream_knows_more(stream)) {
@@ -524,7 +524,7 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 		shunt_deferred_fin_resume(stream);
 	else if (tx->backlog.bytes && stream->fd >= 0 &&
 		 shunt_backlog_write(engine, stream->fd, stream) == -EAGAIN)
-		shunt_backlog_await(engine, stream);
+		shunt_backlog_await(stream);
 	return result;
 }
 

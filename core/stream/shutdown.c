@@ -40,7 +40,7 @@ void shunt_tx_finish(struct shunt_stream *stream)
 }
 
 /* The kernel's end must wait until what comes before it has been written, or has arrived. tx.lock held. */
-static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool closing)
+static bool kernel_must_wait(struct shunt_stream *stream, int fd, bool closing)
 {
 	shunt_assert_held(&stream->tx.lock);
 	if (!shunt_hand_back_unread(stream, fd, false))
@@ -52,7 +52,7 @@ static bool kernel_must_wait(struct shunt_engine *engine, struct shunt_stream *s
 	if (!stream->tx.backlog.bytes)
 		return false;
 	stream->tx.backlog.fin = true;
-	shunt_backlog_await(engine, stream);
+	shunt_backlog_await(stream);
 	return true;
 }
 
@@ -60,7 +60,7 @@ void shunt_tx_end(struct shunt_stream *stream, int fd)
 {
 	struct shunt_engine *engine = shunt_stream_engine(stream);
 
-	if (!kernel_must_wait(engine, stream, fd, true) &&
+	if (!kernel_must_wait(stream, fd, true) &&
 	    !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE)) /* before FIN, as in shutdown() */
 		engine->sys->shutdown(fd, SHUT_WR);
 	shunt_tx_finish(stream);
@@ -119,7 +119,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		result = -ENOTCONN;
 		goto leave;
 	}
-	if (send && kernel_must_wait(engine, stream, fd, false))
+	if (send && kernel_must_wait(stream, fd, false))
 		how = how == SHUT_RDWR ? SHUT_RD : -1;
 	if (receive && linked && shunt_proof_end_reading(stream))
 		how = how == SHUT_RDWR ? SHUT_WR : -1;

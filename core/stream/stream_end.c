@@ -38,7 +38,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_tx_end(stream, fd);
 	shunt_proof_leave(stream);
 	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
-	shunt_streams_leave_dead(engine, stream);
+	shunt_streams_leave_dead(stream);
 }
 
 static void add_bytes(struct shunt_bytes *sum, const struct shunt_bytes *more)
@@ -69,7 +69,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	atomic_store(&stream->state, SHUNT_CLOSED);
 	shunt_fork_slots_leave(&shunt_stream_engine(stream)->forks, &stream->sharing);
 	if (stream->tx.backlog.bytes)
-		shunt_backlog_await(engine, stream);
+		shunt_backlog_await(stream);
 	shunt_request_refuse(&engine->loop, &stream->refusing, false);
 	shunt_seat_unquicken(&stream->seat->out);
 	shunt_lock_take(&engine->streams_lock);

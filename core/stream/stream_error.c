@@ -2,7 +2,9 @@
 #include "core/stream/stream_error.h"
 #include "core/stream/eof.h"
 #include <errno.h>
-#include "core/engine.h"
+#include "core/stream/kernel_tcp.h"
+#include "core/poll/group.h"
+#include "core/base/sys.h"
 
 int shunt_stream_hear_error(struct shunt_stream *stream, int error)
 {
@@ -37,19 +39,19 @@ bool shunt_stream_knows_more(struct shunt_stream *stream)
 	return false;
 }
 
-int shunt_stream_link_error(struct shunt_engine *engine, struct shunt_stream *stream)
+int shunt_stream_link_error(struct shunt_stream *stream)
 {
 	int error = shunt_end_kept_of(shunt_end_learn(&stream->end, SHUNT_LEARN_KEPT_TOLD, 0));
 
 	if (error || atomic_load(&stream->state) != SHUNT_LINKED)
 		return error;
-	shunt_group_poll(&engine->group);
+	shunt_group_poll(stream->group);
 	return shunt_stream_pop_error(stream);
 }
 
-int shunt_stream_take_error(struct shunt_engine *engine, struct shunt_stream *stream)
+int shunt_stream_take_error(struct shunt_stream *stream)
 {
-	int error = shunt_stream_link_error(engine, stream);
+	int error = shunt_stream_link_error(stream);
 
 	return error ? error : shunt_stream_kernel_error(stream);
 }

@@ -115,7 +115,7 @@ void shunt_track_choose(struct shunt_engine *engine, struct shunt_stream *stream
 	    !shunt_heading_unpassed(&out->heading) && !shunt_stream_is_released(stream) &&
 	    !tx->backlog.bytes) {
 		if (wanted == SHUNT_TCP)
-			shunt_left_choose(engine, stream);
+			shunt_left_choose(stream);
 		turn(engine, stream, wanted);
 	}
 	out->quick = shunt_heading_on_link(&out->heading) && out->flip_at == SHUNT_NEVER &&

@@ -269,8 +269,8 @@ static void assert_told(int fd, int error)
 {
 	struct side side = { engines[0], fd };
 
-	assert_int_equal(shunt_stream_take_error(engines[0], stream_of(&side)), error);
-	assert_int_equal(shunt_stream_take_error(engines[0], stream_of(&side)), 0);
+	assert_int_equal(shunt_stream_take_error(stream_of(&side)), error);
+	assert_int_equal(shunt_stream_take_error(stream_of(&side)), 0);
 }
 
 /* The kernel has told it to the program before the link is there, which would tell it again. */

@@ -547,7 +547,7 @@ static void ask(struct fuzz_conn *conn)
 		shunt_stream_outq(victim, fd, stream);
 		break;
 	default:
-		shunt_stream_take_error(victim, stream);
+		shunt_stream_take_error(stream);
 	}
 }
 

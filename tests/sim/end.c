@@ -352,7 +352,7 @@ void sim_end_queues(struct sim_end *end)
 	if (is_kernels(end))
 		return;
 	unsent = shunt_stream_outq(engine_of(end), end->fd, sim_end_stream(end));
-	error = shunt_stream_take_error(engine_of(end), sim_end_stream(end));
+	error = shunt_stream_take_error(sim_end_stream(end));
 	if (error)
 		check_error(end, "SO_ERROR", -error);
 	unread = shunt_stream_inq(engine_of(end), end->fd, sim_end_stream(end));
