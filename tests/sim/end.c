@@ -166,10 +166,10 @@ void sim_end_send(struct sim_end *end, uint64_t most, bool must)
 	/*
 	 * A lane that has died takes nothing until the service thread has moved its streams. A
 	 * direction that has just left the link may have filled TCP with what the ring had no room
-	 * for (overflow.c).
+	 * for (overflow.c), to its last byte or with more.
 	 */
 	if (link && stream == sim_end_stream(end) && !stream_sends_on_link(stream) &&
-	    stream_resends(stream))
+	    (stream_resends(stream) || sim_tcp_is_full(&end->conn->sock[end->side])))
 		must = false;
 	if (still_retires(end))
 		must = false;

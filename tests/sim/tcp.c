@@ -241,6 +241,11 @@ int sim_tcp_unsent(struct sim_sock *sock)
 	return sock->out.written - sock->out.acked + (sock->out.fin_sent && !sock->out.fin_arrived);
 }
 
+bool sim_tcp_is_full(const struct sim_sock *sock)
+{
+	return !room(sock);
+}
+
 static void deliver_fin(struct sim_sock *sock)
 {
 	struct sim_sock *peer = sock->peer;

@@ -61,6 +61,8 @@ void sim_tcp_close(struct sim_sock *sock);
 void sim_tcp_info(struct sim_sock *sock, struct tcp_info *info);
 int sim_tcp_unread(struct sim_sock *sock);
 int sim_tcp_unsent(struct sim_sock *sock);
+/* A send finds no room. */
+bool sim_tcp_is_full(const struct sim_sock *sock);
 /* Moves up to `bytes` of what the socket has written, then its end, to the peer. True: something moved. */
 bool sim_tcp_deliver(struct sim_sock *sock, uint64_t bytes);
 
