@@ -95,7 +95,8 @@ static bool is_unwanted(const struct shunt_lane *lane, const struct shunt_seat *
 
 /*
  * The peer takes FIN, HANDBACK and RING_FROM only behind the last byte that it has got. After the
- * first two the ring is not changed, so nothing names `posted` any more.
+ * first two the ring is not changed, so nothing names `posted` any more. Behind a reset there is no FIN: a reader that
+ * has all that was posted would take that for all there is.
  */
 static void drop_rest(struct shunt_seat *seat, uint32_t work)
 {
@@ -103,7 +104,7 @@ static void drop_rest(struct shunt_seat *seat, uint32_t work)
 	uint64_t posted = atomic_load(&out->posted);
 
 	if (work & SHUNT_WORK_FIN)
-		atomic_store(&out->fin, posted);
+		atomic_store(&out->fin, shunt_seat_is_released(seat) ? posted : SHUNT_NEVER);
 	if (work & SHUNT_WORK_HANDBACK)
 		atomic_store(&out->handback_at, posted);
 	if (work & SHUNT_WORK_BEHIND_DATA & ~(uint32_t)SHUNT_WORK_DATA)
@@ -159,6 +160,14 @@ static bool withholds(struct shunt_seat_in *in, uint32_t work)
 	return false;
 }
 
+/* The end of a direction whose last bytes were dropped is a reset. */
+static enum shunt_imm type_of(const struct shunt_seat *seat, enum shunt_imm type)
+{
+	return type == SHUNT_IMM_FIN && atomic_load(&seat->out.fin) == SHUNT_NEVER ?
+		       SHUNT_IMM_RESET :
+		       type;
+}
+
 /* Serves one stream's work. False: credit ran out; what is left is queued again. */
 static bool serve_stream(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work)
 {
@@ -185,9 +194,11 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_seat *seat, uint3
 	}
 	for (size_t i = 0; i < sizeof(controls) / sizeof(controls[0]); i++) {
 		if (work & controls[i].work) {
+			enum shunt_imm type = type_of(seat, controls[i].type);
+
 			if (!withholds(&seat->in, controls[i].work) &&
-			    !shunt_chain_control(chain, seat, controls[i].type, controls[i].work,
-						 control_value(lane, seat, controls[i].type)))
+			    !shunt_chain_control(chain, seat, type, controls[i].work,
+						 control_value(lane, seat, type)))
 				goto stalled;
 			work &= ~controls[i].work;
 		}

@@ -17,8 +17,8 @@
  *   one is the bound.
  * - Staged bytes are posted as credit, or another ring, comes. The stream waits in the lane's list of those held,
  *   with what may only follow its bytes: HANDBACK, FIN, RELEASE. Everything else about the stream goes past. If the
- *   peer closes, or either end resets, the bytes are dropped, as the kernel's are. HANDBACK and FIN then name the
- *   last byte that was posted.
+ *   peer closes, or either end resets, the bytes are dropped, as the kernel's are. HANDBACK then names the last
+ *   byte that was posted, and FIN, too, where the peer has closed. Behind a reset RESET stands in for FIN.
  * - A direction that ends (shutdown, close, exit), or that leaves the link, hands back at the first byte without
  *   room. Staged bytes go to the kernel's socket at once, so the process may end. This needs a HANDBACK that arrives
  *   at once, behind an UPGRADE that has been passed. So it is not done on RDMA devices, with SHUNT_RETAIN, or with a

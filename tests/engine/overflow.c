@@ -426,13 +426,15 @@ void a_reset_drops_the_rest(void **state)
 }
 
 /*
- * A sender that answers data with a reset drops the rest, too. Its queue pair dies, and the peer
- * asks for what is behind the ring: that is no lie.
+ * A sender that answers data with a reset drops the rest, too, and its end: behind what has come the reader finds the
+ * reset. Its queue pair dies, and the peer asks for what is behind the ring: that is no lie.
  */
 void a_sender_that_resets_drops_the_rest(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
 	struct side *side = bed.pair[0].side;
+	char bytes[256];
+	ssize_t got;
 
 	(void)state;
 	config.retain = 1;
@@ -447,6 +449,9 @@ void a_sender_that_resets_drops_the_rest(void **state)
 		turn();
 	turn();
 	assert_true(stream_is_posted(sender));
+	while ((got = receive_some(&side[1], bytes, sizeof(bytes), MSG_DONTWAIT)) > 0)
+		;
+	assert_int_equal(got, -ECONNRESET);
 	shunt_link_fail(bed.lane[0]->link, "the test");
 	for (int n = 0; n < 10; n++)
 		turn();
