@@ -107,6 +107,7 @@ int shunt_directory_ask_step(struct shunt_directory_ask *ask)
 
 void shunt_directory_ask_end(struct shunt_directory_ask *ask)
 {
-	shunt_own_fds_close(&ask->engine->fds, ask->fd);
+	if (ask->fd >= 0)	/* who has not asked has no engine either */
+		shunt_own_fds_close(&ask->engine->fds, ask->fd);
 	ask->fd = -1;
 }
