@@ -103,7 +103,9 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 		return "an upgrade before its proof";
 	if (__builtin_expect(at < atomic_load(&rx->head), 0) && shunt_repeat_overtook(stream, at)) {
 		count_announced(engine, stream);
-		shunt_sleep_notify(stream, EPOLLIN | SHUNT_READY_TRACK);
+		/* TCP's end counts now, and the kernel's edge may have been spent on a call that waited for FIN. */
+		shunt_sleep_notify(stream,
+				   EPOLLIN | EPOLLRDHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
 		return NULL;
 	}
 	if (atomic_load(&in->boundary) != SHUNT_NEVER || at < atomic_load(&rx->head) ||

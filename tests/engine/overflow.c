@@ -9,6 +9,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include "core/device/soft/soft.h"
+#include "core/lane/fault_device.h"
 #include "core/lane/send_queue.h"
 #include "core/service.h"
 #include "core/stream/hand_back.h"
@@ -80,6 +81,47 @@ void an_end_leaves_behind_what_is_not_heard(void **state)
 		turn();
 	}
 	assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), 0);
+	close_side(&side[0]);
+	close_side(&side[1]);
+	leave_closed_bed();
+	nobody_was_wrong();
+}
+
+/* TCP has brought all that and the end before the reader's device tells of the UPGRADE: the end is an edge then. */
+void an_end_behind_what_was_overtaken_is_an_edge(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	int set = epoll_create1(EPOLL_CLOEXEC);
+	struct side *side = bed.pair[0].side;
+	struct shunt_stream *ender;
+	char byte;
+
+	(void)state;
+	make_full_pair(&config);
+	ender = stream_of(&side[1]);
+	stream_want_link(ender, false);
+	put(0, 1, 1, 0);
+	all_arrived();
+	shunt_file_epoll(engines[0], set);
+	assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_ADD, side[0].fd, &event), 0);
+	assert_int_equal(shunt_fault_device_set(&engines[0]->group, "stall", NULL, 0), 0);
+	stream_want_link(ender, true);
+	assert_int_equal(put(0, 1, 100, 0), 100);
+	assert_true(stream_sends_on_link(ender));
+	assert_int_equal(shunt_stream_shutdown(engines[1], side[1].fd, ender, SHUT_WR), 0);
+	assert_false(stream_sends_on_link(ender));
+	assert_int_equal(reported(set), EPOLLIN);
+	assert_int_equal(get(0, 1, 100), 100);
+	assert_int_equal(receive_some(&side[0], &byte, 1, MSG_DONTWAIT), -EAGAIN);
+	assert_int_equal(reported(set), 0);
+	assert_int_equal(shunt_fault_device_set(&engines[0]->group, "", NULL, 0), 0);
+	for (int n = 0; n < 5; n++)
+		turn();
+	assert_int_equal(reported(set), EPOLLIN);
+	assert_int_equal(receive_some(&side[0], &byte, 1, MSG_DONTWAIT), 0);
+	shunt_file_closing(engines[0], set);
+	close(set);
 	close_side(&side[0]);
 	close_side(&side[1]);
 	leave_closed_bed();
