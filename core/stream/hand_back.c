@@ -234,10 +234,13 @@ static bool hand_back(struct shunt_stream *stream, bool ends)
 	shunt_heading_turn(&out->heading, SHUNT_HEADING_ANNOUNCES);	/* before the reader can answer */
 	atomic_store(&out->handback_at, at);
 	out->announced++;
-	/* One message: the queue pair takes all of it or nothing. */
+	/*
+	 * One message: the queue pair takes all of it or nothing. One that dies of it has taken nothing: a reader that
+	 * never hears of the repeat would take those bytes for what follows.
+	 */
 	if (!shunt_chain_control(lane->chain, stream->seat,
 				 from < at ? SHUNT_IMM_REPEAT : SHUNT_IMM_HANDBACK, 0, from) ||
-	    !shunt_chain_flush(lane->chain)) {
+	    !shunt_chain_flush(lane->chain) || !shunt_lane_arrived(lane)) {
 		atomic_store(&out->handback_at, before);
 		shunt_heading_try(&out->heading, SHUNT_HEADING_WITHDRAWS);	/* but for a liar's answer */
 		out->announced--;

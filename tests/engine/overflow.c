@@ -196,6 +196,40 @@ void an_end_that_is_not_posted_was_not_announced(void **state)
 	nobody_was_wrong();
 }
 
+static int die_of_repeat(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	if (carries(wr, SHUNT_IMM_REPEAT))
+		soft_qp_fault(qp, SOFT_FAULT_KILL);
+	return post_send(qp, wr, bad);
+}
+
+/* Nor does one that dies of it: the reader never hears of a repeat, and must not take its bytes for what follows. */
+void an_end_that_kills_its_queue_pair_repeats_nothing(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct side *side = bed.pair[0].side;
+	struct ibv_context_ops *ops;
+	char byte;
+
+	(void)state;
+	make_full_pair(&config);
+	assert_int_equal(put(0, 0, 1000, 0), 1000);
+	turn();
+	ops = &bed.lane[0]->link->device->context->ops;
+	post_send = ops->post_send;
+	ops->post_send = die_of_repeat;
+	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_WR), 0);
+	ops->post_send = post_send;
+	for (int n = 0; n < 10; n++)
+		turn();
+	assert_int_equal(get(0, 0, BUFFER), 1000);
+	assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), 0);
+	close_side(&side[0]);
+	close_side(&side[1]);
+	leave_closed_bed();
+	nobody_was_wrong();
+}
+
 /* The reader gets all that was sent, and neither end has distrusted the other. */
 static void read_all_and_leave(void)
 {
