@@ -192,7 +192,8 @@ const struct shunt_metric shunt_metrics[] = {
 	GAUGE("memory_regions", "counters.memory_regions", "Memory regions that are registered"),
 	GAUGE("memory_registered_bytes", "counters.memory_registered", "Memory that is registered"),
 	COUNTER("rings_grown", "counters.rings_grown", "Receive rings that were made larger"),
-	COUNTER("rings_shrunk", "counters.rings_shrunk", "Receive rings that were made smaller"),
+	COUNTER("rings_shrunk", "counters.rings_shrunk",
+		"Receive rings that were exchanged for small ones without memory"),
 
 	/* Work requests. */
 	COUNTER("work_requests", "counters.wr", "Work requests that were posted"),

@@ -73,7 +73,6 @@ struct shunt_device_kind {
 	uint32_t max_inline;	/* worth asking for in create_qp, which gives what it can */
 	bool zero_based;	/* a peer calls the first byte of an arena 0, not by its address here */
 	bool copies;		/* it copies what a WR carries itself, and knows SHUNT_SEND_PLAIN and SHUNT_SEND_PAST */
-	bool gives_pages;	/* pages of a memory region may be given back while it is registered */
 
 	/* Fills context, verbs and port; the device of that name, of a way, or whichever there is (NULL). 0, or -errno and words in `error`. */
 	int (*open)(struct shunt_device *device, const char *name, const struct shunt_way *way, char *error,
@@ -92,6 +91,8 @@ struct shunt_device_kind {
 	void (*free_arena)(struct shunt_device *device, void *arena, size_t bytes);
 	/* Gives pages of it back to the system; they read as zero after. */
 	int (*discard)(struct ibv_pd *pd, void *addr, size_t bytes);
+	/* It can do so while a memory region has them. NULL: it cannot. */
+	bool (*gives_pages)(struct ibv_pd *pd);
 	/* Why no more of it can be registered; why there are no rings for a stream. */
 	enum shunt_reason (*shortage)(void);
 

@@ -68,11 +68,24 @@ const char *shunt_link_where(const struct shunt_link *link)
 	return link->channel.kind == SHUNT_CHANNEL_TCP ? " of another host" : "";
 }
 
+bool shunt_link_gives_pages(const struct shunt_link *link)
+{
+	const struct shunt_device_kind *kind = link->device->kind;
+
+	return kind->gives_pages && kind->gives_pages(link->pd);
+}
+
+void shunt_link_drop_pages(struct shunt_link *link, uint8_t *ring, uint32_t bytes)
+{
+	if (shunt_link_gives_pages(link))
+		link->device->kind->discard(link->pd, ring, bytes);
+}
+
 /* Pages of a ring that grew large go back to the system; small rings are kept warm while others are in use. */
 void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes)
 {
-	if (bytes > link->device->group->config->ring_min && link->device->kind->gives_pages)
-		link->device->kind->discard(link->pd, ring, bytes);
+	if (bytes > link->device->group->config->ring_min)
+		shunt_link_drop_pages(link, ring, bytes);
 	if (shunt_arena_give(&link->arena, ring - link->arena_base, bytes))
 		shunt_request_memory(link->channel.links->loop);
 }

@@ -118,6 +118,10 @@ int shunt_link_send(struct shunt_link *link, const struct shunt_message *message
 int shunt_link_send_now(struct shunt_link *link, const struct shunt_message *message);
 
 void shunt_link_give_ring(struct shunt_link *link, uint8_t *ring, uint32_t bytes);
+/* Pages of a ring can go back to the system while the link is there. */
+bool shunt_link_gives_pages(const struct shunt_link *link);
+/* They do, if they can. The peer writes nothing there. */
+void shunt_link_drop_pages(struct shunt_link *link, uint8_t *ring, uint32_t bytes);
 /* Whether the peer may have such a ring in its arena; that it is one of its memory regions, the device checks. */
 bool shunt_link_ring_is_sound(const struct shunt_link *link, uint64_t offset, uint64_t bytes);
 /* Whether the peer may have such a seat for a stream. */

@@ -171,8 +171,7 @@ struct shunt_own_ring {
 	bool largest;	/* no larger ring can be offered before this one is changed */
 	_Atomic uint32_t next_bytes;	/* the ring that was offered, 0 none */
 	uint8_t *next;
-	uint64_t quiet_tail, quiet_since;	/* tail as it was last looked at, and since when it has been that */
-	uint64_t from;		/* stream offset from which the ring is used */
+	uint64_t from;		/* stream offset from which the ring is used; the same */
 	_Atomic uint64_t offered;	/* value of a RING that is to be sent */
 };
 

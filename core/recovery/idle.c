@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/recovery/idle.h"
+#include "core/loop/request.h"
+#include "core/stream/rings.h"
 #include "core/stream/streams.h"
 #include "core/service.h"
 
@@ -39,6 +41,22 @@ uint64_t shunt_idle_link(struct shunt_link *link, uint64_t now)
 	return look(&link->idle, moved, now);
 }
 
+/* Its rings are to be looked at: one that has memory, or one of the peer's that it has not begun with. */
+static bool may_give(const struct shunt_stream *stream)
+{
+	return shunt_rings_may_shrink(stream) || atomic_load(&stream->seat->out.ring.offer);
+}
+
+/* True: it has moved since the last look. */
+static bool look_at_stream(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t now)
+{
+	uint64_t idle = shunt_idle_stream(stream, now);
+
+	if (idle >= engine->lanes.ring_quiet && may_give(stream))
+		shunt_request_memory(&engine->loop);
+	return !idle;
+}
+
 /* True: something of it has moved since the last look. */
 static bool look_at(struct shunt_link *link, uint64_t now)
 {
@@ -49,7 +67,7 @@ static bool look_at(struct shunt_link *link, uint64_t now)
 	shunt_lock_take(&group->lock);
 	moved = !shunt_idle_link(link, now);
 	shunt_lock_leave(&group->lock);
-	shunt_streams_seated(link, stream) moved |= !shunt_idle_stream(stream, now);
+	shunt_streams_seated(link, stream) moved |= look_at_stream(link->engine, stream, now);
 	return moved;
 }
 
@@ -59,6 +77,7 @@ void shunt_idle_run(struct shunt_task *task)
 	uint64_t now = shunt_now(service->engine);
 	bool moved = false;
 
+	shunt_group_poll_fully(&service->engine->group);	/* a peer may wait for us to use its ring, and no program polls */
 	for (struct shunt_link *link = service->links; link; link = link->next)
 		moved |= look_at(link, now);
 	service->idle_every = moved			       ? SOON :

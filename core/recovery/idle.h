@@ -3,7 +3,8 @@
  * How long streams and links have been idle (XR-31). No send or receive keeps a time: the service thread looks from
  * time to time what has moved. It looks each second while something moves, and ever more seldom, down to twice a
  * minute, while nothing does. So an idle time is never too long, and too short by no more than the time between two
- * looks. A reader of the statistics makes it look as well. Service thread, and exit().
+ * looks. A reader of the statistics makes it look as well. A stream that has been idle for long may give memory back
+ * (reclaim.h). Service thread, and exit().
  */
 #ifndef SHUNT_CORE_RECOVERY_IDLE_H
 #define SHUNT_CORE_RECOVERY_IDLE_H

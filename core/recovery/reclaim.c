@@ -1,75 +1,93 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that is not needed goes back. Rings that have grown become small again when nothing has come for some
- * seconds, and empty blocks of the arenas go (XR-14). The service thread looks every `trim_every` ns while there is
- * something to look at, so what is empty is kept for one to two seconds.
+ * Memory that is not needed goes back. Rings of streams that are idle are exchanged for small ones without pages. Empty
+ * blocks of the arenas go (XR-14). The service thread looks every `trim_every` ns while a ring has grown or a block is
+ * empty. So what is empty is kept for one to two seconds. Of idle rings that have not grown idle.c tells it.
  *
- * Nothing of this costs a send or a receive anything. A quiet ring is seen by its tail, which has not moved from one
- * look to the next.
+ * Nothing of this costs a send or a receive anything. An idle stream is seen by its offsets, which have not moved from
+ * one look to the next.
  */
 #include "core/lane/send_queue.h"
 #include "core/stream/streams.h"
+#include "core/recovery/idle.h"
 #include "core/recovery/reclaim.h"
 #include "core/service.h"
 #include "core/stream/rings.h"
 #include "core/stream/track.h"
 
+#define AT_ONCE 16	/* rings that are offered at one look, but for one, take no more than this part of the arena */
+
 /* A ring that is worth looking at: more may come in it, and it may become smaller. rx.lock held. */
-static bool may_shrink(struct shunt_engine *engine, struct shunt_link *link, struct shunt_stream *stream)
+static bool is_worth(struct shunt_link *link, struct shunt_stream *stream)
 {
 	struct shunt_seat_in *in = &stream->seat->in;
 
 	return atomic_load(&stream->state) == SHUNT_LINKED && stream->seat->link == link &&
-	       in->ring.bytes > engine->config.ring_min && !shunt_intake_final(&in->intake) &&
+	       shunt_rings_may_shrink(stream) && !shunt_intake_final(&in->intake) &&
 	       !shunt_intake_copied(&in->intake) && !shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 	       shunt_end_at(&stream->end) == SHUNT_NEVER && !shunt_stream_is_released(stream);
 }
 
-/* Nothing has come for long enough, all of it has been read, and nothing is being changed. rx.lock held. */
+/* Nothing has moved for long enough, all of it has been read, and nothing is being changed. rx.lock held. */
 static bool is_quiet(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t now)
 {
-	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
-	uint64_t tail = atomic_load(&in->tail);
 
-	if (tail != in->ring.quiet_tail || tail != atomic_load(&rx->head) ||
-	    atomic_load(&in->ring.next_bytes)) {
-		in->ring.quiet_tail = tail;
-		in->ring.quiet_since = now;
-		return false;
-	}
-	return now - in->ring.quiet_since >= engine->lanes.ring_quiet &&
-	       shunt_intake_on_link(&in->intake) && atomic_load(&in->boundary) == SHUNT_NEVER &&
-	       shunt_stream_stays(stream);
+	return shunt_idle_stream(stream, now) >= engine->lanes.ring_quiet &&
+	       atomic_load(&in->tail) == atomic_load(&stream->rx.head) &&
+	       !atomic_load(&in->ring.next_bytes) && shunt_intake_on_link(&in->intake) &&
+	       atomic_load(&in->boundary) == SHUNT_NEVER && shunt_stream_stays(stream);
 }
 
-/* Our ring of the stream. True: to be looked at again. */
-static bool look_at_ring(struct shunt_engine *engine, struct shunt_link *link, struct shunt_stream *stream,
-			 uint64_t now)
+/* True: it was offered, or will be when others have been. rx.lock held. */
+static bool shrink(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t *room)
 {
-	bool again;
+	uint64_t bytes = engine->config.ring_min;
 
-	if (__atomic_load_n(&stream->seat->in.ring.bytes, __ATOMIC_RELAXED) <= engine->config.ring_min)
+	shunt_assert_held(&stream->rx.lock);
+	if (*room < bytes)
+		return true;
+	if (!shunt_rings_offer_small(engine, stream))
+		return false;
+	*room -= bytes;
+	return true;
+}
+
+/*
+ * Our ring of the stream. `room`: bytes that may still be offered. True: to be looked at again. One that has not grown
+ * is looked at once, to hear of the answer. If the peer answers late, or a byte comes first, idle.c asks again.
+ */
+static bool look_at_ring(struct shunt_engine *engine, struct shunt_link *link,
+			 struct shunt_stream *stream, uint64_t now, uint64_t *room)
+{
+	bool grown = __atomic_load_n(&stream->seat->in.ring.bytes, __ATOMIC_RELAXED) >
+		     engine->config.ring_min;
+	bool worth, offered;
+
+	if (!shunt_rings_may_shrink(stream))
 		return false;
 	if (!shunt_lock_try(&stream->rx.lock))
-		return true;	/* somebody reads */
+		return grown;	/* somebody reads */
 	shunt_track_settle(stream);
-	again = may_shrink(engine, link, stream);
-	if (again && is_quiet(engine, stream, now))
-		shunt_rings_offer_small(engine, stream);
+	worth = is_worth(link, stream);
+	offered = worth && is_quiet(engine, stream, now) && shrink(engine, stream, room);
 	shunt_lock_leave(&stream->rx.lock);
-	return again;
+	return (worth && grown) || offered;
 }
 
-/* A smaller ring of the peer that could not be used when it was offered. The same. */
-static bool look_at_offer(struct shunt_stream *stream)
+/*
+ * A ring of the peer that could not be used when it was offered. The next send uses a larger one; where there is none it
+ * is used here. The same.
+ */
+static bool look_at_offer(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t now)
 {
 	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t offer = atomic_load_explicit(&out->ring.offer, memory_order_relaxed);
 	bool again = true;
 
-	if (!offer || shunt_ring_bytes(offer) >= out->ring.bytes)
-		return false;	/* the next send uses a larger one */
+	if (!offer || (shunt_ring_bytes(offer) > atomic_load(&out->ring.bytes) &&
+		       shunt_idle_stream(stream, now) < engine->lanes.ring_quiet))
+		return false;
 	if (!shunt_lock_try(&stream->tx.lock))
 		return true;
 	again = !shunt_rings_change(stream);
@@ -94,6 +112,7 @@ static bool look_at_stage(struct shunt_link *link, struct shunt_stream *stream)
 
 static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link, uint64_t now)
 {
+	uint64_t room = engine->config.ring_min + link->arena.memory.bytes / AT_ONCE;
 	struct shunt_stream *stream;
 	bool again = false;
 
@@ -102,8 +121,8 @@ static bool look_at_streams(struct shunt_engine *engine, struct shunt_link *link
 	/* Its memory is a stream's in any case; whether it is still this one, its lock tells. */
 	shunt_streams_seated(link, stream)
 	{
-		again |= look_at_ring(engine, link, stream, now);
-		again |= look_at_offer(stream);
+		again |= look_at_ring(engine, link, stream, now, &room);
+		again |= look_at_offer(engine, stream, now);
 		again |= look_at_stage(link, stream);
 	}
 	return again;
@@ -120,8 +139,7 @@ void shunt_reclaim_run(struct shunt_task *task)
 		again |= look_at_streams(service->engine, link, now);
 		again |= shunt_arena_tidy(&link->arena);
 	}
-	if (!again)
-		return;
-	task->not_before = now + service->engine->trim_every;
-	shunt_task_at(task, task->not_before);
+	task->not_before = now + service->engine->trim_every;	/* whatever a peer offers */
+	if (again)
+		shunt_task_at(task, task->not_before);
 }

@@ -195,18 +195,20 @@ static void on_reset(struct shunt_stream *stream)
 
 static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offer)
 {
+	struct shunt_seat_out *out = &stream->seat->out;
+	bool larger = shunt_ring_bytes(offer) > out->ring.bytes;
+
 	if (!shunt_link_ring_is_sound(stream->seat->link, shunt_ring_offset(offer),
 				      shunt_ring_bytes(offer)))
 		return "a ring outside the arena";
-	if (atomic_load(&stream->seat->out.ring.offer) &&
-	    !atomic_load(&stream->seat->out.ring.turning))
+	if (atomic_load(&out->ring.offer) && !atomic_load(&out->ring.turning))
 		return "a second ring before the first was used";
-	atomic_store(&stream->seat->out.ring.offer, offer);
-	if (shunt_ring_bytes(offer) < stream->seat->out.ring.bytes)
+	atomic_store(&out->ring.offer, offer);
+	if (!larger)
 		shunt_request_memory(&engine->loop);	/* a sender that is idle uses it, too: reclaim.c */
 	shunt_credit_go_on(stream);
-	shunt_seat_unstarve(&stream->seat->out);
-	shunt_sleep_notify(stream, EPOLLOUT);
+	if (shunt_seat_unstarve(out) || larger)	/* a sender that is idle has had room: it hears of no edge */
+		shunt_sleep_notify(stream, EPOLLOUT);
 	return NULL;
 }
 

@@ -87,23 +87,39 @@ void shunt_rings_swap(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_assert_held(&stream->rx.lock);
 	in->ring.at = in->ring.next;
 	__atomic_store_n(&in->ring.bytes, atomic_load(&in->ring.next_bytes), __ATOMIC_RELAXED);
-	in->ring.from = atomic_load(&in->next_from);
+	__atomic_store_n(&in->ring.from, atomic_load(&in->next_from), __ATOMIC_RELAXED);
 	in->ring.largest = false;
 	atomic_store(&in->ring.next_bytes, 0);
 	atomic_store(&in->next_from, SHUNT_NEVER);
 	if (in->ring.bytes > engine->config.ring_min)
 		shunt_request_memory(&engine->loop);
+	if (old_bytes <= engine->config.ring_min)	/* those of closed streams are kept for new ones; this stream stays */
+		shunt_link_drop_pages(link, old, old_bytes);
 	shunt_link_give_ring(link, old, old_bytes);
 }
 
-/* A sender that is idle uses it as soon as a thread of its process polls. */
-void shunt_rings_offer_small(struct shunt_engine *engine, struct shunt_stream *stream)
+bool shunt_rings_may_shrink(const struct shunt_stream *stream)
 {
+	const struct shunt_seat *seat = stream->seat;
+	const struct shunt_own_ring *ring = &seat->in.ring;
+
+	return __atomic_load_n(&ring->bytes, __ATOMIC_RELAXED) > stream->group->config->ring_min ||
+	       (atomic_load(&seat->in.tail) > __atomic_load_n(&ring->from, __ATOMIC_RELAXED) &&
+		shunt_link_gives_pages(seat->link));
+}
+
+/* A sender that is idle uses it as soon as a thread of its process polls. A stream that was closed may have left pages there. */
+bool shunt_rings_offer_small(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_own_ring *ring = &stream->seat->in.ring;
+
 	shunt_assert_held(&stream->rx.lock);
 	if (!prepare_ring(stream, shunt_narrow_u32(engine->config.ring_min)))
-		return;
+		return false;
+	shunt_link_drop_pages(stream->seat->link, ring->next, atomic_load(&ring->next_bytes));
 	atomic_fetch_add(&engine->shrinks, 1);
 	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RING);
+	return true;
 }
 
 bool shunt_rings_change(struct shunt_stream *stream)

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -372,6 +373,175 @@ static void a_ring_in_use_stays(void **state)
 	end_pair();
 }
 
+/* --- small rings that are idle --- */
+
+static bool has_taken(int i)
+{
+	return stream_memory(stream_of(&bed.pair[0].side[i]), STREAM_OFFERED_RING);
+}
+
+/* As the service threads of two processes do; each side looks now, and as often as it finds right. */
+static void make_idle_pair(void)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	make_bed(&config, 0);
+	add_pair();
+	for (int i = 0; i < 2; i++) {
+		engines[i]->service->idle_every = SECOND;
+		shunt_loop_post(&engines[i]->loop, &engines[i]->service->tasks.idle);
+	}
+}
+
+static void talk(int rounds)
+{
+	while (rounds--)
+		for (int side = 0; side < 2; side++)
+			assert_int_equal(put(0, side, 100, 0), 100);
+	all_arrived();
+}
+
+/*
+ * A pair that is idle has no page of a ring, each time, and nobody looks at its rings any more. Nobody is told that it may
+ * write, because it could before.
+ */
+static void an_idle_ring_has_no_pages(void **state)
+{
+	struct epoll_event event = { .events = EPOLLIN | EPOLLOUT | EPOLLET };
+	int set = epoll_create1(EPOLL_CLOEXEC), fd;
+
+	(void)state;
+	make_idle_pair();
+	shunt_file_epoll(engines[0], set);
+	fd = bed.pair[0].side[0].fd;
+	talk(1);
+	assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_ADD, fd, &event), 0);
+	assert_int_equal(reported(set), EPOLLOUT);
+	for (int round = 1; round <= 3; round++) {
+		talk(round * 50);	/* the last one fills the ring: a larger one is offered, which nothing is sent to */
+		reported(set);
+		shunt_seat_unquicken(&sender()->seat->out);	/* such a send may find no room, and what is said of room then counts */
+		put(0, 0, 1, 0);
+		all_arrived();
+		pass(3);
+		for (int i = 0; i < 2; i++)
+			assert_true(resident(i) >= 1);
+		pass(40);	/* before, idle.c has looked once in 32 seconds */
+		for (int i = 0; i < 2; i++) {
+			assert_int_equal(resident(i), 0);
+			assert_int_equal(counted(i, "rings_shrunk"), round);
+			assert_int_equal(counted(i, "rings_grown"), round / 3);
+			assert_int_equal(blocks(i), 1);
+			assert_false(has_taken(i));
+			assert_false(shunt_task_waits(&engines[i]->loop.requests.reclaim));
+		}
+		pass(100);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(counted(i, "rings_shrunk"), round);
+		assert_int_equal(reported(set), 0);
+	}
+	talk(500);
+	assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_DEL, fd, NULL), 0);
+	close(set);
+	end_pair();
+}
+
+/* The process that sends calls nothing: its service thread takes the ring, also where nothing has come for it. */
+static void a_ring_of_one_way_has_no_pages(void **state)
+{
+	(void)state;
+	make_idle_pair();
+	talk(1);
+	pass(20);
+	assert_int_equal(put(0, 0, 100, 0), 100);
+	all_arrived();
+	assert_true(resident(1) >= 1);
+	for (int n = 0; n < 60; n++) {
+		pair_skew += SECOND;
+		serve_one(0);
+		serve_one(1);
+	}
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(resident(i), 0);
+	assert_int_equal(counted(0, "rings_shrunk"), 1);
+	assert_int_equal(counted(1, "rings_shrunk"), 2);
+	end_pair();
+}
+
+/* The ring that is offered is another stream's, which is closed: its pages are not kept for an idle one. */
+static void pages_of_a_closed_stream_are_not_inherited(void **state)
+{
+	(void)state;
+	make_idle_pair();
+	add_pair();
+	assert_int_equal(put(1, 0, 16000, 0), 16000);
+	all_arrived();
+	close_side(&bed.pair[1].side[0]);
+	close_side(&bed.pair[1].side[1]);
+	bed.pairs = 1;
+	serve();
+	assert_true(resident(1) >= 3);
+	talk(1);
+	pass(20);
+	assert_true(resident(1) <= 1);	/* a page of the other one's beginning */
+	end_pair();
+}
+
+/* Of memory that a stranger reaches no page goes back: another ring would take more. A ring with unread bytes stays, too. */
+static void a_ring_that_stays(void **state)
+{
+	(void)state;
+	for (int strange = 0; strange < 2; strange++) {
+		make_idle_pair();
+		talk(1);
+		if (strange)
+			container_of(stream_link(reader())->pd, struct soft_pd, ibv)->apart = true;
+		else
+			assert_int_equal(put(0, 0, 1, 0), 1);
+		pass(100);
+		assert_int_equal(counted(0, "rings_shrunk"), 1);
+		assert_int_equal(counted(1, "rings_shrunk"), 0);
+		assert_true(resident(1) >= 1);
+		assert_false(shunt_task_waits(&engines[1]->loop.requests.reclaim));
+		container_of(stream_link(reader())->pd, struct soft_pd, ibv)->apart = false;
+		end_pair();
+	}
+}
+
+/* Where the arena has room for few, rings are exchanged one after the other. */
+static void idle_rings_take_little_room(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	int most = 0;
+
+	(void)state;
+	config.ring_min = 256 << 10;
+	config.arena_bytes = 32 * M;
+	config.mr_bytes = 1 * M;
+	make_bed(&config, 0);
+	for (int n = 0; n < 20; n++) {
+		add_pair();
+		assert_int_equal(put(n, 0, 100, 0), 100);
+		all_arrived();
+	}
+	for (int i = 0; i < 2; i++)
+		shunt_loop_post(&engines[i]->loop, &engines[i]->service->tasks.idle);
+	for (int n = 0; n < 60; n++) {
+		uint64_t before = counted(1, "rings_shrunk");
+
+		pass(1);
+		if (counted(1, "rings_shrunk") - before > (uint64_t)most)
+			most = (int)(counted(1, "rings_shrunk") - before);
+	}
+	assert_int_equal(counted(1, "rings_shrunk"), 20);
+	assert_true(most <= 9);	/* a sixteenth of the arena, and one */
+	assert_int_equal(resident(1), 0);
+	close_all();
+	pass(3);
+}
+
+/* --- rings that were offered --- */
+
 /* The reader has offered a small ring; the sender has not heard of it. */
 static void offer_small(void)
 {
@@ -541,6 +711,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(nothing_lies_beside_a_segment),
 		cmocka_unit_test(an_idle_ring_shrinks),
 		cmocka_unit_test(a_ring_in_use_stays),
+		cmocka_unit_test(an_idle_ring_has_no_pages),
+		cmocka_unit_test(a_ring_of_one_way_has_no_pages),
+		cmocka_unit_test(pages_of_a_closed_stream_are_not_inherited),
+		cmocka_unit_test(a_ring_that_stays),
+		cmocka_unit_test(idle_rings_take_little_room),
 		cmocka_unit_test(a_sender_with_staged_bytes),
 		cmocka_unit_test(a_send_before_the_offer_is_heard),
 		cmocka_unit_test(a_send_after_the_offer_is_heard),

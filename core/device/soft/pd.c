@@ -147,6 +147,12 @@ void soft_map_most(struct ibv_pd *ibpd, uint64_t bytes)
 	container_of(ibpd, struct soft_pd, ibv)->map_most = bytes;
 }
 
+/* A peer keeps the file's lock for as long as it likes, by a write() from memory whose pages do not come. */
+bool soft_arena_gives_pages(struct ibv_pd *ibpd)
+{
+	return !container_of(ibpd, struct soft_pd, ibv)->apart;
+}
+
 int soft_arena_discard(struct ibv_pd *ibpd, void *addr, size_t bytes)
 {
 	struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
@@ -154,8 +160,7 @@ int soft_arena_discard(struct ibv_pd *ibpd, void *addr, size_t bytes)
 
 	if (offset < pd->arena_offset || offset > pd->bytes || bytes > pd->bytes - offset)
 		return -EINVAL;
-	/* A peer keeps the file's lock for as long as it likes, by a write() from memory whose pages do not come. */
-	if (!bytes || pd->apart)
+	if (!bytes || !soft_arena_gives_pages(ibpd))
 		return 0;
 	/* libc's fallocate() is a cancellation point, and a reader that gives back its ring comes here (core/poll/cancel.h). */
 	if (syscall(SYS_fallocate, pd->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))

@@ -16,6 +16,7 @@
 #define SHUNT_CORE_DEVICE_SOFT_SOFT_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include "core/base/soft_model.h"
 #include "core/base/verbs.h"
@@ -80,6 +81,8 @@ uint64_t soft_qp_mapped(struct ibv_qp *qp);
 
 /* Gives the pages of [addr, addr+bytes) of the arena back to the system; they read as zero after. */
 int soft_arena_discard(struct ibv_pd *pd, void *addr, size_t bytes);
+/* That is no use for memory that a stranger reaches. */
+bool soft_arena_gives_pages(struct ibv_pd *pd);
 
 /*
  * A page of words that peers of several domains share, zero at first. It is a sealed memfd of the
