@@ -70,6 +70,22 @@ void shunt_engine_clone_parent(struct shunt_engine *engine);
 
 /* After socket(): a TCP socket of family INET or INET6. */
 void shunt_file_socket(struct shunt_engine *engine, int fd, bool nonblocking);
+/* There are spares: without them no connect() need look for one. */
+bool shunt_born_any(const struct shunt_engine *engine);
+/*
+ * In place of the real connect(), where a spare takes the number's place (core/stream/spare.h). `address` is readable. True:
+ * it does, and *result is the call's, or 0 or -errno.
+ */
+bool shunt_born_connect(struct shunt_engine *engine, int fd, const struct sockaddr *address,
+			 socklen_t length, int *result);
+/*
+ * In place of the real accept4(): the number of a birth, or -errno. -EAGAIN: the kernel is to be asked. If it has none, this is
+ * called once more, with `again`.
+ */
+int shunt_born_accept(struct shunt_engine *engine, struct shunt_stream *listener, bool again,
+		      int flags, struct sockaddr *address, socklen_t *length);
+/* Before the program sets an option of the stream's socket. */
+void shunt_spare_option(struct shunt_stream *stream, int level, int name);
 /* After the real connect() to `address` returned `result` (0 or -errno) on a stream. */
 void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const struct sockaddr *address, socklen_t length);
 /*
@@ -131,6 +147,9 @@ void shunt_young_ends(struct shunt_young *young, int64_t received, int64_t sent)
 bool shunt_young_set_nonblocking(struct shunt_engine *engine, struct shunt_young *young,
 				 bool nonblocking);
 bool shunt_young_set_corked(struct shunt_engine *engine, struct shunt_young *young, bool corked);
+/* Before the program sets an option of its socket that needs no stream. */
+void shunt_young_option(struct shunt_engine *engine, struct shunt_young *young, int level,
+			int name);
 /* epoll_ctl() of a set that the table has, including the real call. False: it must be a stream first. Result: 0 or -errno. */
 bool shunt_young_ctl(struct shunt_engine *engine, struct shunt_young *young,
 		     struct shunt_file *owner, int epfd, int op, struct epoll_event *event,

@@ -10,6 +10,7 @@
 #include "core/admin/stats.h"
 #include "core/await.h"
 #include "core/base/lsan.h"
+#include "core/stream/kept.h"
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
@@ -40,6 +41,7 @@
 #include "core/trace/book.h"
 #include "core/wait/epsets.h"
 #include "core/young.h"
+#include "core/born.h"
 #include "core/peer/links.h"
 
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
@@ -59,6 +61,9 @@ const struct shunt_hooks shunt_engine_hooks = {
 static const struct shunt_end_hooks end_hooks = {
 	.unwatch = shunt_epset_drop_stream,
 	.withdraw = shunt_listen_withdraw,
+	.births = shunt_born_births,
+	.births_end = shunt_born_end,
+	.births_look = shunt_born_look,
 };
 
 static struct shunt_files *make_table(void)
@@ -281,6 +286,8 @@ static int share(struct shunt_stream *stream, void *arg)
 	uint8_t candidate = SHUNT_CANDIDATE;
 
 	(void)arg;
+	if (shunt_kept_rests(stream))
+		return 0;	/* the child has no copy of its socket */
 	if (atomic_load(&stream->state) == SHUNT_FRESH || shunt_fork_slots_counts(&stream->sharing))
 		return 0;
 	stream->sharing.forked |= SHUNT_FORK_LOST;
@@ -358,10 +365,13 @@ static void inherit_seat(struct shunt_engine *engine, struct shunt_seat *seat)
 static int inherit(struct shunt_stream *stream, void *arg)
 {
 	struct shunt_engine *engine = arg;
-	uint8_t state = atomic_load(&stream->state);
+	uint8_t state;
 
 	shunt_lock_free(&stream->rx.lock);
 	shunt_lock_free(&stream->tx.lock);
+	shunt_spare_inherit(engine, stream);
+	stream->births = NULL;
+	state = atomic_load(&stream->state);
 	stream->sleepers = NULL;
 	shunt_own_fds_close(&engine->fds, stream->tx.backlog.fd);
 	stream->tx.backlog.fd = -1;
@@ -414,6 +424,7 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 		shunt_trace_book_inherit(engine->lanes.book);
 	engine->fds.wakers.count = 0;
 	engine->links.space_thread = engine->links.space_links = 0;	/* the parent's: links are not mapped here */
+	shunt_spares_abandon(engine);
 	atomic_store(&engine->reap, NULL);	/* their seats and rings are the parent's */
 	engine->totals = (struct shunt_totals) { 0 };
 	shunt_streams_each(engine, inherit, engine);

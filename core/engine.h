@@ -8,6 +8,7 @@
 
 #include "core/api.h"
 #include "core/stream/short_lived.h"
+#include "core/stream/spare.h"
 #include "core/base/config.h"
 #include "core/device/fault.h"
 #include "core/fd/young.h"
@@ -94,6 +95,7 @@ struct shunt_engine {
 	struct shunt_porter porter;
 	struct shunt_stream_work work;
 
+	struct shunt_spares spares;
 	_Atomic uint32_t brief[SHUNT_LISTENER][SHUNT_SHORT_LIVED_PLACES];	/* by role; see short_lived.h */
 	_Atomic bool brief_ones;	/* brief connections have been expected somewhere: some may be young */
 	_Atomic(struct shunt_young *) young[SHUNT_YOUNG_BLOCKS];	/* blocks of records by number; NULL: not needed yet */

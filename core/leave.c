@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/leave.h"
+#include "core/stream/spare.h"
 #include "core/stream/decision.h"
 #include "core/stream/loss.h"
 #include "core/admin/stats.h"
@@ -335,6 +336,7 @@ static void leave(struct shunt_engine *engine)
 			each_stream(engine, hand_back, NULL);
 		return;
 	}
+	shunt_spares_end(engine, NULL);
 	each_stream(engine, note_readable, &readable);
 	ask_thread(engine);
 	pthread_join(service->thread, NULL);

@@ -4,6 +4,7 @@ core_sources = \
 	include/shunt/wire.h \
 	core/api.h \
 	core/await.c core/await.h \
+	core/born.c core/born.h \
 	core/engine.c core/engine.h \
 	core/files.c core/files.h \
 	core/leave.c core/leave.h \

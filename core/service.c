@@ -93,6 +93,7 @@ static void enlist(struct shunt_engine *engine, struct shunt_tasks *tasks)
 		TASK(limits, false),
 		TASK_IN(engine->work.tasks.retire, retire, true),
 		TASK_IN(engine->work.tasks.reset_unread, reset_unread, false),
+		TASK_IN(engine->work.tasks.spare, spare, false),
 		TASK(links, true),
 		TASK(no_new_privs, false),
 		TASK(leave, true),

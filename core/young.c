@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/service.h"
 #include "core/young.h"
+#include "core/stream/offer.h"
+#include "core/born.h"
+#include "core/stream/spare.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -66,6 +69,7 @@ static void begin(struct shunt_engine *engine, struct shunt_young *young, uint8_
 	young->nonblocking = nonblocking;
 	young->corked = young->shared = false;
 	young->uses = 0;
+	atomic_store_explicit(&young->changed, 0, memory_order_relaxed);
 	young->received = young->sent = young->born = 0;
 	young->set = NULL;
 	shunt_files_set(engine->fds.files, young->fd, &young->file);
@@ -79,6 +83,7 @@ static void carry_over(struct shunt_stream *stream, const struct shunt_young *yo
 	stream->sharing.forked = young->shared ? SHUNT_FORK_LOST : 0;
 	atomic_store(&stream->uses, young->uses);
 	atomic_store(&stream->usage, young->uses ? SHUNT_USE_BEGUN : SHUNT_USE_NONE);
+	atomic_store(&stream->options.changed, atomic_load(&young->changed));
 	atomic_store(&stream->tx.corked, young->corked);
 	atomic_store(&stream->rx.head, young->received);
 	shunt_bytes_add(&stream->rx.bytes, 0, young->received, false);
@@ -224,13 +229,15 @@ void shunt_young_connected(struct shunt_engine *engine, int fd, int result,
 {
 	struct shunt_young *young = record(engine, fd);
 	uint8_t place;
-	bool served = false;
+	bool served = false, seed;
 
 	if (result && result != -EINPROGRESS && result != -EINTR)
 		return;
 	place = shunt_short_lived_place(address, length);
+	seed = shunt_short_lived_expected(engine, SHUNT_CONNECTOR, place) &&
+	       shunt_born_wants_seed(engine, fd, address, length);
 	shunt_lock_take(&young->lock);
-	if (is_there(engine, young) && young->role == SHUNT_YOUNG_SOCKET &&
+	if (!seed && is_there(engine, young) && young->role == SHUNT_YOUNG_SOCKET &&
 	    shunt_short_lived_expected(engine, SHUNT_CONNECTOR, place)) {
 		young->role = SHUNT_YOUNG_CONNECTOR;
 		young->place = place;
@@ -241,6 +248,14 @@ void shunt_young_connected(struct shunt_engine *engine, int fd, int result,
 		return;
 	shunt_young_grown(engine, fd);
 	shunt_file_connected(engine, fd, result, address, length);
+	if (seed)
+		shunt_offer_seed(engine, fd);
+}
+
+/* A claim waits, perhaps for this one: its first use is to find that. */
+static bool is_awaited(const struct shunt_engine *engine)
+{
+	return atomic_load_explicit(&engine->work.parked, memory_order_relaxed);
 }
 
 bool shunt_young_accepted(struct shunt_engine *engine, struct shunt_stream *from, int fd,
@@ -248,7 +263,8 @@ bool shunt_young_accepted(struct shunt_engine *engine, struct shunt_stream *from
 {
 	struct shunt_young *young;
 
-	if (!is_wanted(engine) || atomic_load(&from->options.asks) & SHUNT_NEEDS_ANY ||
+	if (!is_wanted(engine) || is_awaited(engine) ||
+	    atomic_load(&from->options.asks) & SHUNT_NEEDS_ANY ||
 	    !shunt_short_lived_expected(engine, SHUNT_ACCEPTOR, from->place))
 		return false;
 	young = record(engine, fd);
@@ -371,6 +387,12 @@ bool shunt_young_set_corked(struct shunt_engine *engine, struct shunt_young *you
 		young->corked = corked;
 	shunt_lock_leave(&young->lock);
 	return there;
+}
+
+void shunt_young_option(struct shunt_engine *engine, struct shunt_young *young, int level, int name)
+{
+	if (engine->config.born)
+		atomic_fetch_or(&young->changed, shunt_spare_option_bit(level, name));
 }
 
 /* A second set, and what the kernel would disable, are a stream's business. */

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* accept() and accept4(). */
+#include <limits.h>
 #include "preload/process.h"
+
+#define PLAIN INT_MIN	/* in the place of flags: accept() */
 
 static int accepted(struct shunt_file *file, int listener, int fd, bool nonblocking)
 {
@@ -36,6 +39,45 @@ leave:
 	return fd;
 }
 
+/* A connection that is none of the kernel's queue. -EAGAIN: there is none, and the kernel is to be asked. */
+static int born(struct shunt_file *file, bool again, int flags, struct sockaddr *address,
+		socklen_t *length)
+{
+	int fd = -EAGAIN;
+
+	if (!shunt_as_stream(file) || shunt_process_foreign())
+		return -EAGAIN;
+	shunt_inside_do(fd = shunt_born_accept(shunt_process.engine, shunt_as_stream(file), again,
+					       flags, address, length));
+	return fd;
+}
+
+/* The program's own call: a filter may allow only one of the two. */
+static int ask_kernel(int listener, struct sockaddr *address, socklen_t *length, int flags)
+{
+	return flags == PLAIN ? real(accept)(listener, address, length) :
+				real(accept4)(listener, address, length, flags);
+}
+
+static int accept_known(struct shunt_file *file, int listener, struct sockaddr *address,
+			socklen_t *length, int given)
+{
+	int flags = given == PLAIN ? 0 : given;
+	int fd = born(file, false, flags, address, length), saved = errno;
+
+	if (fd != -EAGAIN)
+		return (int)shunt_result(fd);
+	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
+	fd = ask_kernel(shunt_is_own_fd(file) ? -1 : listener, address, length, given);
+	fd = accepted(file, listener, fd, flags & SOCK_NONBLOCK);
+	if (fd >= 0 || errno != EAGAIN)
+		return fd;
+	fd = born(file, true, flags, address, length);
+	if (fd >= 0)
+		errno = saved;
+	return (int)shunt_result(fd);
+}
+
 int accept(int fd, struct sockaddr *address, socklen_t *length)
 {
 	struct shunt_file *file = shunt_lookup(fd);
@@ -46,8 +88,7 @@ int accept(int fd, struct sockaddr *address, socklen_t *length)
 	}
 	shunt_begin_anew();
 	shunt_inside_do(shunt_file_accepting(shunt_process.engine, file));
-	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
-	return accepted(file, fd, real(accept)(shunt_is_own_fd(file) ? -1 : fd, address, length), false);
+	return accept_known(file, fd, address, length, PLAIN);
 }
 
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
@@ -60,7 +101,5 @@ int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)
 	}
 	shunt_begin_anew();
 	shunt_inside_do(shunt_file_accepting(shunt_process.engine, file));
-	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
-	return accepted(file, fd, real(accept4)(shunt_is_own_fd(file) ? -1 : fd, address, length, flags),
-			flags & SOCK_NONBLOCK);
+	return accept_known(file, fd, address, length, flags);
 }

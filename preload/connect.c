@@ -115,12 +115,33 @@ bool shunt_connect_sends(int fd, const struct msghdr *message, int *flags, ssize
 	return false;
 }
 
+/* Sets errno. False: the kernel is to connect it. */
+static bool connect_spare(int fd, const struct sockaddr *address, socklen_t length, int *result)
+{
+	bool done = false;
+
+	if (!shunt_born_any(shunt_process.engine) || length < sizeof(address->sa_family) ||
+	    shunt_unreadable(address, length) ||
+	    (address->sa_family != AF_INET && address->sa_family != AF_INET6))
+		return false;
+	shunt_cancellation_point();
+	shunt_inside_do(
+		done = shunt_born_connect(shunt_process.engine, fd, address, length, result));
+	if (done)
+		*result = (int)shunt_result(*result);
+	return done;
+}
+
 int connect(int fd, const struct sockaddr *address, socklen_t length)
 {
+	int result;
 	bool young = shunt_young_at(fd) && !dissolves(address, length);
 	struct shunt_file *file = young ? NULL : shunt_lookup(fd);
 	struct shunt_stream *stream = shunt_as_stream(file);
 
+	if ((young || stream) && !shunt_process_foreign() &&
+	    connect_spare(fd, address, length, &result))
+		return result;
 	if (young)
 		return connect_young(fd, address, length);
 	if (stream)

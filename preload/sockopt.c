@@ -119,6 +119,7 @@ static int set_option(const struct call *call, struct shunt_stream *stream)
 {
 	const struct shunt_option *option = shunt_option_at(call->level, call->name);
 
+	shunt_spare_option(stream, call->level, call->name);
 	if (option->flags & SHUNT_OPTION_PACING)
 		return (int)shunt_result(
 			shunt_stream_set_pacing(stream, call->fd, call->value, call->length));
@@ -137,6 +138,8 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 	struct shunt_file *file;
 	struct shunt_stream *stream;
 
+	if (unlikely(young))
+		shunt_young_option(shunt_process.engine, young, level, name);
 	if (unlikely(young) && shunt_option_at(level, name)->flags & SHUNT_OPTION_YOUNG)
 		return real(setsockopt)(fd, level, name, value, length);
 	if (unlikely(young) && level == IPPROTO_TCP && name == TCP_CORK)

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/stream/kept.h"
 #include "core/admin/stats.h"
 #include <errno.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ static void subtract(struct shunt_bytes *sum, const struct shunt_bytes *less)
 
 static bool is_connection(struct shunt_stream *stream)
 {
-	return stream->fd >= 0 && stream->role != SHUNT_LISTENER &&
+	return stream->fd >= 0 && stream->role != SHUNT_LISTENER && !shunt_kept_rests(stream) &&
 	       atomic_load(&stream->state) != SHUNT_FRESH;
 }
 
@@ -106,6 +107,8 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine,
 	shunt_json_number(text, "connections_disproven", atomic_load(&engine->disproven));
 	shunt_json_number(text, "claims_redirected", atomic_load(&engine->redirects));
 	shunt_json_number(text, "connections_told", atomic_load(&engine->haves));
+	shunt_json_number(text, "births_connected", atomic_load(&engine->spares.connected));
+	shunt_json_number(text, "births_accepted", atomic_load(&engine->spares.accepted));
 	shunt_json_number(text, "rings_grown", atomic_load(&engine->grows));
 	shunt_json_number(text, "rings_shrunk", atomic_load(&engine->shrinks));
 	shunt_json_number(text, "sends_registered", atomic_load(&engine->pins));

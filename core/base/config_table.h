@@ -148,6 +148,9 @@ UINT(BRIEF, brief, 0, 1000, 8, 0, "connections", LIVE,
 BOOL(BRIEF_FIRST, brief_first, 0, FIXED,
 	"whether connections to an address are expected to be brief before any has ended there. For programs that are "
 	"started for one question")
+ENUM(BORN, born, "off|auto", 0, FIXED,
+	"auto keeps connections that both programs have closed, within one host, and gives them to the next that connect to "
+	"the same address (docs/ARCHITECTURE.md)")
 UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", LIVE,
 	"how long a peer without Shunt is remembered")
 ENUM(MOCK, mock, "auto|tcp|rdma", 0, FIXED,

@@ -40,6 +40,7 @@ static const struct {
 	{ SHUNT_WORK_SWITCHED, SHUNT_IMM_SWITCHED },
 	{ SHUNT_WORK_RING, SHUNT_IMM_RING },
 	{ SHUNT_WORK_RELEASE, SHUNT_IMM_RELEASE },
+	{ SHUNT_WORK_REST, SHUNT_IMM_RELEASE },
 };
 
 /*
@@ -54,8 +55,10 @@ static uint64_t read_of_link(const struct shunt_lane *lane, const struct shunt_s
 }
 
 static uint64_t control_value(const struct shunt_lane *lane, struct shunt_seat *seat,
-			      enum shunt_imm type)
+			      enum shunt_imm type, uint32_t work)
 {
+	if (__builtin_expect(work == SHUNT_WORK_REST, 0))
+		return SHUNT_RELEASE_ANEW;
 	switch (type) {
 	case SHUNT_IMM_UPGRADE:
 		return atomic_load(&seat->out.upgrade_at);
@@ -66,7 +69,9 @@ static uint64_t control_value(const struct shunt_lane *lane, struct shunt_seat *
 	case SHUNT_IMM_CREDIT:
 		return read_of_link(lane, seat);
 	case SHUNT_IMM_RELEASE:
-		return lane->hooks->read_to(seat);
+		return lane->hooks->read_to(seat) |
+		       (atomic_load(&seat->release) & SHUNT_RELEASE_KEPT ? SHUNT_RELEASE_AND_KEEP :
+									   0);
 	case SHUNT_IMM_SWITCHED:
 		return atomic_load(&seat->in.switched);
 	case SHUNT_IMM_RING:
@@ -198,7 +203,7 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_seat *seat, uint3
 
 			if (!withholds(&seat->in, controls[i].work) &&
 			    !shunt_chain_control(chain, seat, type, controls[i].work,
-						 control_value(lane, seat, type)))
+						 control_value(lane, seat, type, controls[i].work)))
 				goto stalled;
 			work &= ~controls[i].work;
 		}

@@ -3,6 +3,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include "core/base/lsan.h"
 
 typedef uint64_t __attribute__((may_alias)) word_t;
@@ -42,6 +43,27 @@ static void begin(struct shunt_seat *seat)
 	for (size_t i = KEPT / sizeof(word_t); i < last; i++)
 		__atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
 	__atomic_exchange_n(&to[last], from[last], __ATOMIC_SEQ_CST);
+}
+
+void shunt_seat_begin_anew(struct shunt_seat *seat)
+{
+	const word_t *from = (const word_t *)&shunt_seat_none;
+	word_t *to = (word_t *)seat;
+	struct shunt_peer_ring theirs = { .address = seat->out.ring.address, .rkey = seat->out.ring.rkey };
+	uint32_t bytes = atomic_load(&seat->out.ring.bytes), own_bytes = seat->in.ring.bytes;
+	uint8_t *own = seat->in.ring.at;
+
+	for (size_t i = offsetof(struct shunt_seat, out) / sizeof(word_t);
+	     i < sizeof(*seat) / sizeof(word_t); i++)
+		__atomic_store_n(&to[i], from[i], __ATOMIC_RELEASE);
+	seat->out.ring.address = theirs.address;
+	seat->out.ring.rkey = theirs.rkey;
+	atomic_store(&seat->out.ring.bytes, bytes);
+	seat->in.link.ring = seat->in.ring.at = own;
+	seat->in.link.bytes = seat->in.ring.bytes = own_bytes;
+	memset(seat->control, 0, sizeof(*seat->control));
+	seat->chain = 0;
+	atomic_store(&seat->release, 0);
 }
 
 static bool add_slab(struct shunt_seat_pool *pool)

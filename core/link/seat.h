@@ -60,6 +60,9 @@ enum shunt_release {
 	SHUNT_RELEASED_BY_BOTH = SHUNT_RELEASED_BY_US | SHUNT_RELEASED_BY_PEER,	/* the seat is free */
 	SHUNT_RELEASE_POSTED = 1 << 2,		/* lane.lock: nothing may follow */
 	SHUNT_RELEASE_HEARD = 1 << 3,		/* P: the peer has closed */
+	SHUNT_RELEASE_KEPT = 1 << 4,		/* this end keeps the connection (core/stream/spare.h); under both locks */
+	SHUNT_RELEASE_KEEPS = 1 << 5,		/* P: the peer does */
+	SHUNT_RELEASE_RESTS = 1 << 6,		/* P: it has begun anew */
 };
 
 /* Work that a stream wants from its lane; bits of seat.work. In the order a lane serves them. */
@@ -74,6 +77,7 @@ enum shunt_work {
 	SHUNT_WORK_RING = 1 << 7,
 	SHUNT_WORK_RELEASE = 1 << 8,
 	SHUNT_WORK_BLOCKED = 1 << 9,
+	SHUNT_WORK_REST = 1 << 11,	/* RELEASE again: it has begun anew (core/stream/spare.h) */
 	SHUNT_WORK_DONE = 1 << 10,	/* something of the stream waits for WRs to be complete */
 };
 
@@ -283,6 +287,11 @@ struct shunt_seat_pool {
 
 /* A seat on which nothing has happened yet. NULL: no memory. */
 struct shunt_seat *shunt_seat_make(struct shunt_seat_pool *pool);
+/*
+ * Its stream begins anew on the same seat. All of both directions is as on a new one, but for the rings. There are no
+ * offers, and nothing is under way. Both locks of the stream and group.lock held.
+ */
+void shunt_seat_begin_anew(struct shunt_seat *seat);
 /* Nothing of the seat is in use, and nobody finds it by its link or its stream. */
 void shunt_seat_free(struct shunt_seat_pool *pool, struct shunt_seat *seat);
 

@@ -17,6 +17,7 @@
 #include "core/stream/proof.h"
 #include "core/stream/shutdown.h"
 #include "core/stream/sleep.h"
+#include "core/stream/spare.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
 #include "core/wait/epset.h"
@@ -82,6 +83,7 @@ static bool attach_begin(struct shunt_engine *engine, struct shunt_stream *strea
 	if (!becomes_linked(engine, stream))
 		return false;
 	shunt_reconnect_done(stream);
+	shunt_spare_made(engine, stream);
 	shunt_destroyed_watch(engine, stream);
 	shunt_engine_paces(engine);	/* it may stay on TCP */
 	shunt_tx_say_end(stream);	/* ended before: the link must say it too */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/stream/kept.h"
 #include "core/peer/link_end.h"
+#include "core/stream/spare.h"
 #include "core/stream/retire.h"
 #include "core/peer/links.h"
 #include "core/qos/throttle.h"
@@ -45,6 +47,7 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lock_leave(&stream->rx.lock);
 	shunt_pinned_tell(stream);
 	shunt_retire_tell_relative(engine, stream);
+	shunt_kept_later(stream);
 	state = atomic_load(&stream->state);
 	if ((state == SHUNT_CLOSED || state == SHUNT_PLAIN) && !atomic_load(&stream->seat->out.pin))
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);

@@ -3,6 +3,7 @@
 #include "core/peer/links.h"
 #include "core/fd/own_fds.h"
 #include "core/recovery/failover.h"
+#include "core/stream/spare.h"
 #include "core/stream/sleep.h"
 #include "core/stream/wait.h"
 #include <errno.h>
@@ -136,6 +137,7 @@ void shunt_links_run(struct shunt_task *task)
 	shunt_links_bury(service);
 	if (shunt_streams_reap(service->engine))
 		shunt_links_bury(service);	/* one may have lost its last stream, and perhaps nothing wakes us again */
+	shunt_spares_look(&service->engine->group);
 	shunt_limits_tell(service);
 }
 

@@ -284,6 +284,8 @@ static void let_in(struct shunt_service *service, struct shunt_rendezvous *r, in
 	co_listener->next = service->co_listeners;
 	service->co_listeners = co_listener;
 	atomic_fetch_add(&service->engine->strangers.co_listeners, strange);
+	atomic_store(&r->shared, true);
+	shunt_loop_post(&service->engine->loop, &service->engine->work.tasks.spare);
 	if (shunt_loop_add(&service->engine->loop, fd, &co_listener->source, EPOLLIN))
 		dismiss(service, co_listener);
 }

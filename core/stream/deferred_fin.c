@@ -76,15 +76,25 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 	shunt_lock_leave(&tx->lock);
 }
 
+/* Nobody has to say it, as far as is known: core/stream/spare.h. */
+static bool is_kept(const struct shunt_seat *seat)
+{
+	uint8_t release = atomic_load(&seat->release);
+
+	return release & SHUNT_RELEASE_KEPT &&
+	       (release & SHUNT_RELEASE_KEEPS || !(release & SHUNT_RELEASE_HEARD));
+}
+
 bool shunt_deferred_fin_look(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_seat_out *out = &stream->seat->out;
 
-	if (__builtin_expect(!shunt_seat_fin_is_due(out), 1))
+	if (__builtin_expect(!shunt_seat_fin_is_due(out), 1) || is_kept(stream->seat))
 		return false;
 	if (out->fin_later.fd < 0 || tx->backlog.bytes || !out->fin_later.wr ||
-	    atomic_load(&stream->seat->lane->retired) < out->fin_later.wr)
+	    (shunt_lane_keeps(stream->seat->lane) &&
+	     atomic_load(&stream->seat->lane->retired) < out->fin_later.wr))
 		return true;
 	end(stream, out->fin_later.fd);
 	return false;

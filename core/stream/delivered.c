@@ -11,9 +11,18 @@
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
 
+/* Of a connection that this end keeps it is not known what becomes of it before the peer has said RELEASE, too. */
+static bool awaits_peer(const struct shunt_seat *seat)
+{
+	return __builtin_expect((atomic_load(&seat->release) &
+				 (SHUNT_RELEASE_KEPT | SHUNT_RELEASE_HEARD)) == SHUNT_RELEASE_KEPT,
+				0);
+}
+
 static void released(struct shunt_seat *seat)
 {
-	shunt_streams_released(shunt_stream_of(seat), SHUNT_RELEASED_BY_US);
+	if (!awaits_peer(seat))
+		shunt_streams_released(shunt_stream_of(seat), SHUNT_RELEASED_BY_US);
 }
 
 static void stuck(struct shunt_seat *seat)
@@ -55,7 +64,8 @@ static bool done(struct shunt_seat *seat, uint32_t work)
 	waits |= shunt_deferred_fin_look(stream);
 	waits |= is_retiring(stream, work);
 	if (atomic_load(&seat->release) & SHUNT_RELEASE_POSTED) {
-		if (waits || retired < out->last_wr || atomic_load(&out->pin))
+		if (waits || (shunt_lane_keeps(lane) && retired < out->last_wr) ||
+		    atomic_load(&out->pin))
 			return true;	/* told by let_seat_go() of pinned.c for the latter */
 		released(seat);	/* it may be another's from here on */
 		return false;

@@ -4,6 +4,7 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/stream/expire.h"
+#include "core/stream/spare.h"
 #include "core/stream/backlog.h"
 
 #define PATIENCE 100000000ull	/* ns for the link's word */
@@ -70,6 +71,8 @@ static void socket_ready(struct shunt_source *source, uint32_t events)
 
 	if (events & EPOLLERR && atomic_load(&stream->state) == SHUNT_LINKED)
 		note(shunt_stream_engine(stream), stream);
+	if (events & EPOLLIN && stream->spare)
+		shunt_spare_refuse(stream);
 	shunt_backlog_moves(stream, events);
 }
 

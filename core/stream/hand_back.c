@@ -302,7 +302,7 @@ static void note_repeated(struct shunt_stream *stream)
 		atomic_store(&leaving->asked, SHUNT_REPEATED);
 }
 
-static bool is_all_read(struct shunt_stream *stream)
+bool shunt_hand_back_is_all_read(struct shunt_stream *stream)
 {
 	struct shunt_seat_out *out = &stream->seat->out;
 
@@ -318,7 +318,7 @@ bool shunt_hand_back_unread(struct shunt_stream *stream, int fd, bool exits)
 	bool back;
 
 	shunt_assert_held(&stream->tx.lock);
-	if (!can_hand_back(stream) || is_all_read(stream))
+	if (!can_hand_back(stream) || shunt_hand_back_is_all_read(stream))
 		return false;
 	shunt_lock_take(&lane->lock);
 	back = hand_back(stream, true);

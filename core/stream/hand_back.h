@@ -42,6 +42,8 @@ bool shunt_hand_back_must_be_heard(struct shunt_stream *stream);
  */
 bool shunt_hand_back_unread(struct shunt_stream *stream, int fd, bool exits)
 	SHUNT_REQUIRES(stream->tx.lock);
+/* The peer's program has read all that was sent, as far as this end can see. */
+bool shunt_hand_back_is_all_read(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
 /* The process ends: the same of all streams. Calls of other threads are awaited until `until`, a point in time. */
 void shunt_hand_back_all(struct shunt_engine *engine, uint64_t until);
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/stream/kept.h"
 #include "core/stream/inbound.h"
+#include "core/stream/births.h"
+#include "core/stream/spare.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <sys/epoll.h>
@@ -99,6 +102,8 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
 
+	if (__builtin_expect(stream->spare != NULL, 0) && atomic_load(&stream->spare->rests))
+		return shunt_births_add(stream, at);
 	if (atomic_load(&in->proof.state) != SHUNT_PROVEN)
 		return "an upgrade before its proof";
 	if (__builtin_expect(at < atomic_load(&rx->head), 0) && shunt_repeat_overtook(stream, at)) {
@@ -191,6 +196,7 @@ static void on_reset(struct shunt_stream *stream)
 			atomic_load(&stream->end.fin) == SHUNT_NEVER ? ECONNRESET : EPIPE);
 	shunt_credit_go_on(stream);
 	shunt_sleep_notify(stream, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLHUP | EPOLLERR);
+	shunt_kept_later(stream);
 }
 
 static const char *on_ring(struct shunt_engine *engine, struct shunt_stream *stream, uint64_t offer)
@@ -305,6 +311,14 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 	case SHUNT_IMM_RING_FROM:
 		return on_ring_from(stream, value);
 	case SHUNT_IMM_RELEASE:
+		if (shunt_stream_looks_released(stream))
+			return value == SHUNT_RELEASE_ANEW ? shunt_spare_heard(engine, stream) :
+							     "a second release";
+		if (__builtin_expect(value == SHUNT_RELEASE_ANEW, 0))
+			value = SHUNT_RELEASE_AND_KEEP | INT64_MAX;	/* the second has overtaken it: all has been read */
+		if (value & SHUNT_RELEASE_AND_KEEP)
+			atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_KEEPS);
+		value &= ~SHUNT_RELEASE_AND_KEEP;
 		shunt_reset_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
 		atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_HEARD);
 		if (!stream->seat->link->initiator &&
@@ -321,6 +335,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 			SHUNT_READY_RELEASED |
 				(shunt_end_has(&stream->end, SHUNT_END_RESET) ? 0 : EPOLLOUT));
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
+		shunt_kept_later(stream);
 		return NULL;
 	default:
 		return "an immediate of unknown type";
@@ -375,7 +390,9 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 	if (stream && atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_CANDIDATE &&
 	    type != SHUNT_IMM_FIN && type != SHUNT_IMM_RESET && type != SHUNT_IMM_RELEASE)
 		return "a message for a stream that was not agreed on";
-	if (!stream || shunt_stream_looks_released(stream))
+	if (!stream || (shunt_stream_looks_released(stream) &&
+			!(type == SHUNT_IMM_RELEASE &&
+			  atomic_load(&stream->seat->release) & SHUNT_RELEASE_KEPT)))
 		return "a message for no stream";
 	if (__builtin_expect(stream->seat->lane != lane, 0))
 		return "a message on a lane that is not its stream's";

@@ -2,6 +2,7 @@
 # One TCP connection.
 stream_sources = \
 	core/stream/backlog.c core/stream/backlog.h \
+	core/stream/births.c core/stream/births.h \
 	core/stream/carried.c core/stream/carried.h \
 	core/stream/decision.c core/stream/decision.h \
 	core/stream/deferred_fin.c core/stream/deferred_fin.h \
@@ -11,6 +12,7 @@ stream_sources = \
 	core/stream/gather.c core/stream/gather.h \
 	core/stream/hand_back.c core/stream/hand_back.h \
 	core/stream/inbound.c core/stream/inbound.h \
+	core/stream/kept.c core/stream/kept.h \
 	core/stream/left.c core/stream/left.h \
 	core/stream/loss.c core/stream/loss.h \
 	core/stream/marks.c core/stream/marks.h \
@@ -34,6 +36,7 @@ stream_sources = \
 	core/stream/short_lived.c core/stream/short_lived.h \
 	core/stream/shutdown.c core/stream/shutdown.h \
 	core/stream/sleep.c core/stream/sleep.h \
+	core/stream/spare.c core/stream/spare.h \
 	core/stream/slow_stream.h \
 	core/stream/stream.h \
 	core/stream/stream_end.c core/stream/stream_end.h \

@@ -8,6 +8,8 @@
 #include "core/peer/rendezvous.h"
 #include "core/stream/uring.h"
 
+#define SEED_WAIT 1000000ull	/* ns that one connection in a thousand may wait to be claimed */
+
 /*
  * It is more than a query and its answer, which are over before a claim has been answered, and need not ask for the
  * time. Of threads that use it at once one may go uncounted.
@@ -50,7 +52,7 @@ static bool leads_away(struct shunt_engine *engine, struct shunt_stream *stream)
 bool shunt_offer_is_early(struct shunt_stream *stream)
 {
 	return shunt_config_live(&stream->group->config->brief) &&
-	       atomic_load(&stream->lasting) != SHUNT_LASTING_PROVEN;
+	       atomic_load(&stream->lasting) < SHUNT_LASTING_PROVEN;
 }
 
 /* A connector that is to last before it is claimed, and has not. */
@@ -71,6 +73,15 @@ void shunt_offer_later(struct shunt_stream *stream)
 {
 	atomic_store(&stream->lasting, SHUNT_LASTING_WAITS);
 	atomic_store(&stream->usage, SHUNT_USE_BEGUN);
+}
+
+/* Its program would be through with it before the peer has answered. */
+static void await_claim(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint64_t until = shunt_now(engine) + SEED_WAIT;
+
+	while (atomic_load(&stream->state) == SHUNT_CANDIDATE && shunt_now(engine) < until)
+		engine->sys->yield();
 }
 
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -112,6 +123,16 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	work->offers = stream;
 	shunt_lock_leave(&work->inbox_lock);
 	shunt_loop_post(&engine->loop, &work->tasks.claim_task_offers);
+	if (__builtin_expect(atomic_load(&stream->lasting) == SHUNT_LASTING_SEED, 0))
+		await_claim(engine, stream);
+}
+
+void shunt_offer_seed(struct shunt_engine *engine, int fd)
+{
+	struct shunt_file *file = shunt_file(engine, fd);
+
+	if (file && file->kind == SHUNT_FILE_STREAM)
+		atomic_store(&((struct shunt_stream *)file)->lasting, SHUNT_LASTING_SEED);
 }
 
 void shunt_offer_goes_on(struct shunt_stream *stream)

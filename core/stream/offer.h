@@ -14,6 +14,11 @@ struct shunt_stream_work;
 
 /* A candidate is used, by the program's thread. */
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream);
+/*
+ * The connection that the program has just made is to become a spare (core/stream/spare.h). Its first use is a claim, and
+ * waits for that a moment.
+ */
+void shunt_offer_seed(struct shunt_engine *engine, int fd);
 /* A call waits on a connector: calls that move many bytes are few. No lock of the stream held. */
 void shunt_offer_goes_on(struct shunt_stream *stream);
 /* A connector that was offered and has not proven that it lasts. No connection is early with SHUNT_BRIEF=0. */

@@ -7,6 +7,7 @@
 #include "core/poll/group.h"
 #include "core/base/sys.h"
 #include "core/lane/send_queue.h"
+#include "core/stream/births.h"
 #include "core/stream/eof.h"
 #include "core/stream/low_water.h"
 #include "core/stream/overflow.h"
@@ -168,7 +169,7 @@ uint32_t shunt_ready_user(struct shunt_stream *stream)
 	uint32_t ready;
 
 	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
-		return 0;
+		return shunt_births_wait(stream) ? EPOLLIN | EPOLLRDNORM : 0;
 	ready = receive_ready(stream);
 	if (shunt_end_seems(&stream->end, SHUNT_END_SHUT_WRITE | SHUNT_END_BROKEN)) {
 		ready |= EPOLLOUT | EPOLLWRNORM;

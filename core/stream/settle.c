@@ -5,6 +5,7 @@
 #include "core/loop/request.h"
 #include "core/poll/group.h"
 #include "core/stream/settle.h"
+#include "core/stream/spare.h"
 #include "core/stream/stream.h"
 #include "core/stream/track.h"
 
@@ -54,6 +55,7 @@ void shunt_settle_all(struct shunt_group *group)
 		if (stream)
 			settle(stream);
 	} while (lane || stream);
+	shunt_spares_look(group);
 	if (stalled)
 		shunt_request_watch(group->loop);
 }

@@ -55,7 +55,7 @@ void shunt_short_lived_ends(struct shunt_engine *engine, struct shunt_stream *st
 {
 	uint8_t role = stream->role;
 
-	if (role < SHUNT_LISTENER && atomic_load(&stream->usage))
+	if (role < SHUNT_LISTENER && atomic_load(&stream->usage) && !stream->spare)
 		shunt_short_lived_count(engine, role, stream->place,
 					!stream->tx.bytes.link && !stream->rx.bytes.link);
 }

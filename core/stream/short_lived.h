@@ -38,6 +38,7 @@ enum shunt_lasting {
 	SHUNT_LASTING_UNKNOWN, /* nothing has asked yet */
 	SHUNT_LASTING_WAITS, /* it has to, and has not */
 	SHUNT_LASTING_PROVEN, /* it has */
+	SHUNT_LASTING_SEED, /* it need not: spares are to come of it (spare.h) */
 };
 
 #define SHUNT_SHORT_LIVED_USES 5	/* are all that most short ones have: of more it counts how old it is */

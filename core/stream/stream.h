@@ -170,6 +170,7 @@ struct shunt_options {
 	_Atomic uint64_t send_timeout_ns;
 	_Atomic int low_water;	/* SO_RCVLOWAT */
 	_Atomic uint8_t asks;	/* enum shunt_asks (core/api.h) */
+	_Atomic uint16_t changed;	/* those that the program has set (core/stream/spare.c) */
 	_Atomic uint32_t user_timeout_ms;	/* TCP_USER_TIMEOUT; UINT32_MAX = not known yet, 0 = none */
 };
 
@@ -229,6 +230,8 @@ struct shunt_stream {
 	struct shunt_why why;
 	struct shunt_stream *next_free;
 	struct shunt_options options;
+	struct shunt_spare *spare;	/* core/stream/spare.h; NULL: the connection was never kept; set under both locks, freed under group.lock, too */
+	struct shunt_births *births;	/* listeners: connections that have been made anew (core/stream/births.h); NULL: they cannot; group.lock */
 };
 
 /* The stream on a seat. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/stream/kept.h"
 #include "core/stream/kernel_tcp.h"
 #include "core/stream/release.h"
 #include "core/stream/sleep.h"
@@ -7,6 +8,7 @@
 #include "core/stream/deferred_fin.h"
 #include "core/stream/marks.h"
 #include "core/stream/shutdown.h"
+#include "core/stream/spare.h"
 #include "core/stream/track.h"
 #include <errno.h>
 #include <sys/epoll.h>
@@ -34,6 +36,8 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_track_settle(stream);
 	if (stream->parting == SHUNT_DISSOLVED || shunt_streams_resets(stream, fd))
 		shunt_streams_reset(engine, stream, fd);
+	else if (shunt_spare_keep(engine, stream, fd))
+		shunt_tx_finish(stream);
 	else
 		shunt_tx_end(stream, fd);
 	shunt_proof_leave(stream);
@@ -74,6 +78,8 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_seat_unquicken(&stream->seat->out);
 	shunt_lock_take(&engine->streams_lock);
 	shunt_marks_undo_held(stream);
+	if (!(atomic_load(&stream->seat->release) & SHUNT_RELEASE_KEPT))
+		shunt_kept_forget(engine, stream);
 	stream->fd = -1;
 	seated = stream->seat->link || stream->holds;
 	add_bytes(&engine->totals.tx, &stream->tx.bytes);
@@ -83,8 +89,11 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_lock_leave(&engine->streams_lock);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
-	if (stream->role == SHUNT_LISTENER)
+	if (stream->role == SHUNT_LISTENER) {
+		engine->end_hooks->births_end(engine, stream);
 		engine->end_hooks->withdraw(engine, stream);
+	}
+	shunt_spares_look(&engine->group);
 	if (seated)
 		shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | EPOLLHUP);	/* whatever a sleeper asks for */
 	else

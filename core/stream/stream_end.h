@@ -6,11 +6,17 @@
 #include "core/stream/stream.h"
 
 /* Calls of a stream's end into rooms above it; set with the engine, and never changed. No lock held. */
+struct shunt_births;
+
 struct shunt_end_hooks {
 	/* Its registrations leave their epoll sets. */
 	void (*unwatch)(struct shunt_engine *engine, struct shunt_stream *stream);
 	/* It listened: its address is offered no more, unless another listens there. */
 	void (*withdraw)(struct shunt_engine *engine, struct shunt_stream *stream);
+	/* core/born.h */
+	struct shunt_births *(*births)(struct shunt_engine *engine, struct shunt_stream *stream);
+	void (*births_end)(struct shunt_engine *engine, struct shunt_stream *listener);
+	void (*births_look)(struct shunt_engine *engine);
 };
 
 /* After a wait, a lock of the stream held: does *fd still mean it? A closed number is replaced by ours. */

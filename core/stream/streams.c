@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/stream/kept.h"
 #include "core/stream/rest.h"
 #include "core/stream/sleep.h"
 #include "core/stream/streams.h"
@@ -14,6 +15,7 @@
 #include "core/peer/attach.h"
 #include "core/stream/backlog.h"
 #include "core/stream/decision.h"
+#include "core/stream/spare.h"
 #include "core/stream/traced.h"
 #include "core/stream/user_timeout.h"
 
@@ -96,6 +98,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&stream->options.low_water, 1);
 	set(&stream->options.asks, SHUNT_ASKS_UNKNOWN);
 	set(&stream->options.user_timeout_ms, SHUNT_USER_TIMEOUT_UNKNOWN);
+	set(&stream->options.changed, 0);
 
 	tx->nonce_at = SHUNT_NEVER;
 	set(&tx->corked, false);
@@ -117,6 +120,53 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	set(&tx->trace.ruled, 0);
 	rx->bytes = (struct shunt_bytes) { 0 };
 	atomic_store(&stream->state, SHUNT_FRESH);
+}
+
+/* Both directions are on the link from their first byte, as if each had been upgraded there and passed that. */
+static void begin_on_link(struct shunt_seat *seat)
+{
+	struct shunt_seat_out *out = &seat->out;
+	struct shunt_seat_in *in = &seat->in;
+
+	shunt_heading_turn(&out->heading, SHUNT_HEADING_UPGRADES);
+	shunt_heading_turn(&out->heading, SHUNT_HEADING_IS_PASSED);
+	shunt_intake_turn(&in->intake, SHUNT_INTAKE_OPENS);
+	shunt_intake_turn(&in->intake, SHUNT_INTAKE_PASSES);
+	atomic_store(&out->announced, 1);
+	atomic_store(&in->announced, 1);
+	atomic_store(&out->want_link, true);
+}
+
+void shunt_streams_begin_anew(struct shunt_stream *stream, int fd)
+{
+	struct shunt_engine *engine = shunt_stream_engine(stream);
+	struct shunt_rendezvous *rendezvous = stream->rendezvous;
+	struct shunt_tuple tuple = stream->tuple;
+	uint8_t role = stream->role, dialled[16];
+	uint32_t holds;
+
+	shunt_assert_held(&stream->rx.lock);
+	shunt_assert_held(&stream->tx.lock);
+	memcpy(dialled, stream->dialled, sizeof(dialled));
+	shunt_lock_take(&engine->streams_lock);
+	holds = stream->holds;
+	shunt_traced_free(engine, stream);
+	shunt_lock_take(&engine->group.lock);
+	shunt_seat_begin_anew(stream->seat);
+	reset(engine, stream, fd, false);
+	stream->rendezvous = rendezvous;
+	stream->tuple = tuple;
+	stream->holds = holds;
+	set(&stream->role, role);
+	memcpy(stream->dialled, dialled, sizeof(dialled));
+	set(&stream->claim.state, SHUNT_CLAIM_AGREED);
+	set(&stream->usage, SHUNT_USE_TOLD);
+	stream->seat->pendings = stream->tx.trace.pendings;
+	shunt_send_queue_begin(stream->seat, 0);
+	begin_on_link(stream->seat);
+	atomic_store(&stream->state, SHUNT_LINKED);
+	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_leave(&engine->streams_lock);
 }
 
 struct shunt_stream *shunt_streams_new(struct shunt_engine *engine, int fd, bool nonblocking)
@@ -179,6 +229,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 	give_up_seat(stream);
 	shunt_backlog_free(stream);
 	shunt_traced_free(engine, stream);
+	shunt_kept_forget(engine, stream);
 	free(atomic_exchange(&stream->pacing, NULL));
 	stream->next_free = engine->free_streams;
 	engine->free_streams = stream;
@@ -302,8 +353,6 @@ void shunt_streams_vacate(struct shunt_stream *stream)
 
 void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
 {
-	struct shunt_engine *engine = shunt_stream_engine(stream);
-	struct shunt_stream *first = atomic_load(&engine->reap);
 	uint8_t before;
 
 	if (!shunt_stream_is_seated(stream))
@@ -311,6 +360,17 @@ void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
 	before = atomic_fetch_or(&stream->seat->release, by) & SHUNT_RELEASED_BY_BOTH;
 	if (before == SHUNT_RELEASED_BY_BOTH || (before | by) != SHUNT_RELEASED_BY_BOTH)
 		return;
+	if (__builtin_expect(shunt_kept_by_both(stream), 0))
+		shunt_kept_later(stream);
+	else
+		shunt_streams_reap_later(stream);
+}
+
+void shunt_streams_reap_later(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = shunt_stream_engine(stream);
+	struct shunt_stream *first = atomic_load(&engine->reap);
+
 	do {
 		stream->next_reap = first;
 	} while (!atomic_compare_exchange_weak(&engine->reap, &first, stream));

@@ -83,6 +83,13 @@ void shunt_streams_vacate(struct shunt_stream *stream);
 /* One end (SHUNT_RELEASED_…) will never name it again. After both, its seat and memory are reaped. Any
  * lock may be held. */
 void shunt_streams_released(struct shunt_stream *stream, uint8_t by);
+/* The same of one whose connection is not kept after all (core/stream/spare.h). */
+void shunt_streams_reap_later(struct shunt_stream *stream);
+/*
+ * A connection that both ends keep: all of the stream is as new, but for its names, on the same seat, and with our own copy
+ * of the socket as its number. Both locks held.
+ */
+void shunt_streams_begin_anew(struct shunt_stream *stream, int fd);
 /* Frees what both ends have released. True: there was something. seats_lock held, and no other. */
 bool shunt_streams_reap(struct shunt_engine *engine);
 

@@ -17,6 +17,7 @@ struct shunt_stream_tasks {
 	struct shunt_task overflow;	/* a sender waits for credit */
 	struct shunt_task retire;	/* *requests to hand back that can be answered */
 	struct shunt_task reset_unread;	/* a peer has closed and left bytes of ours unread */
+	struct shunt_task spare;	/* connections that are kept: their ends, and what nobody takes */
 	struct shunt_task pacing;	/* connections on TCP share a limit anew */
 };
 

@@ -36,6 +36,8 @@ static uint8_t home_for(struct shunt_watch *watch)
 
 	if (watch->events & EPOLLONESHOT && watch->disabled)
 		return SHUNT_HOME_NONE;
+	if (__builtin_expect(watch->stream->births != NULL, 0))
+		return SHUNT_HOME_COMPANION;
 	if (state == SHUNT_PLAIN || (state != SHUNT_LINKED && !(watch->events & EPOLLONESHOT)))
 		return SHUNT_HOME_SET;
 	return shunt_ready_kernel(watch->stream, watch->events) ? SHUNT_HOME_COMPANION : SHUNT_HOME_NONE;
@@ -376,7 +378,7 @@ static bool kernel_forgets(struct shunt_engine *engine, const struct shunt_strea
 	if (stream->sharing.forked & SHUNT_FORK_INHERITED)
 		return true;
 	shunt_lock_take(&engine->streams_lock);
-	alone = !stream->holds && !shunt_tuple_is_known(&stream->tuple) &&
+	alone = !stream->holds && !stream->spare && !shunt_tuple_is_known(&stream->tuple) &&
 		stream->parting != SHUNT_ORPHANED;
 	shunt_lock_leave(&engine->streams_lock);
 	return alone;

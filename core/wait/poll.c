@@ -47,10 +47,17 @@ struct polling {
 	struct shunt_sleep_on small_on[SHUNT_POLL_SMALL];
 };
 
+/* A listener that is asked for now may have births before the call is over. */
+static bool may_have_births(const struct shunt_stream *stream)
+{
+	return stream->role == SHUNT_LISTENER && stream->group->config->born;
+}
+
 bool shunt_wait_concerns(const struct shunt_file *file)
 {
 	if (file->kind == SHUNT_FILE_STREAM)
-		return !shunt_stream_is_plain((const struct shunt_stream *)file);
+		return !shunt_stream_is_plain((const struct shunt_stream *)file) ||
+		       may_have_births((const struct shunt_stream *)file);
 	/* A stream of a set may join a link while the set is polled. */
 	return file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED ||
 	       file->kind == SHUNT_FILE_EPOLL;
@@ -85,6 +92,8 @@ static bool hears_of_link(const struct shunt_stream *stream)
 {
 	uint8_t state = atomic_load(&stream->state);
 
+	if (__builtin_expect(stream->births != NULL, 0))
+		return true;
 	return state != SHUNT_FRESH && state != SHUNT_CANDIDATE && state != SHUNT_PLAIN;
 }
 
@@ -112,7 +121,8 @@ static void plan(struct polling *p)
 			p->kernel[i].events &= shunt_narrow_poll(ask);
 			if (!ask)
 				p->kernel[i].fd = -1;
-			p->link_fds += (p->user[i].events & (POLLIN | POLLOUT) & ~ask) != 0;
+			p->link_fds += (p->user[i].events & (POLLIN | POLLOUT) & ~ask) != 0 ||
+				       stream->births;
 			p->apart &= !hears_of_link(stream);
 		}
 		if (file && file->kind == SHUNT_FILE_EPOLL && p->user[i].events & SET_BITS) {

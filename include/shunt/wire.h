@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 16
+#define SHUNT_WIRE_VERSION 17
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -30,7 +30,7 @@ enum shunt_imm {
 	SHUNT_IMM_RESET,	/* the sender's end is gone; what was delivered stays readable */
 	SHUNT_IMM_RING,		/* a ring is offered: see shunt_ring_make() */
 	SHUNT_IMM_RING_FROM,	/* bytes from this offset on are in the offered ring */
-	SHUNT_IMM_RELEASE,	/* the sender will never name this stream again */
+	SHUNT_IMM_RELEASE,	/* the sender will never name this stream again; SHUNT_RELEASE_… say more */
 	SHUNT_IMM_LANE,		/* lane: receives that have been consumed and posted again, in all */
 	SHUNT_IMM_BLOCKED,	/* the sender waits for credit, however little */
 	SHUNT_IMM_ROUND,	/* as DATA; and before it, without a word, the bytes up to the ring's end were written */
@@ -84,6 +84,14 @@ static inline uint64_t shunt_ring_bytes(uint64_t ring)
  */
 #define SHUNT_CONTROL_REPORT 13
 #define SHUNT_CONTROL_FETCHED 12
+
+/*
+ * The value of RELEASE is the offset up to which the sender's program has read. With this bit the sender keeps the
+ * connection. When both ends do, the acceptor says RELEASE again, with the second value: its end has begun anew, and the
+ * connector may.
+ */
+#define SHUNT_RELEASE_AND_KEEP (1ull << 63)
+#define SHUNT_RELEASE_ANEW UINT64_MAX
 
 /* One control line: the words that the peer writes, one per type. Two cache lines. */
 struct shunt_control {

@@ -22,6 +22,12 @@ tests_bench_upgrade_SOURCES = tests/bench/upgrade.c tests/calls/carried.c tests/
 tests_bench_upgrade_CFLAGS = $(plain_cflags)
 tests_bench_upgrade_LDFLAGS =
 
+# A connection for each request: bench/born.sh.
+check_PROGRAMS += tests/bench/born
+tests_bench_born_SOURCES = tests/bench/born.c tests/plain.h
+tests_bench_born_CFLAGS = $(plain_cflags)
+tests_bench_born_LDFLAGS =
+
 # Processes that ask once and end: bench/footprint.sh and the lab run it.
 check_PROGRAMS += tests/bench/short
 tests_bench_short_SOURCES = tests/bench/short.c tests/plain.h
@@ -119,7 +125,7 @@ tests_bench_model_iops_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 tests_bench_model_iops_LDADD = libshuntcore.a -lpthread
 
 EXTRA_DIST += tests/bench/claims.sh tests/bench/copy.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/qos_beside.sh tests/bench/vs_probe.sh tests/bench/pairs.sh tests/bench/cpu.sh \
-	tests/bench/path.sh tests/bench/footprint.sh tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh tests/bench/instructions.sh tests/bench/threads.sh tests/bench/lines.sh tests/bench/lines.py
+	tests/bench/path.sh tests/bench/born.sh tests/bench/footprint.sh tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh tests/bench/instructions.sh tests/bench/threads.sh tests/bench/lines.sh tests/bench/lines.py
 
 # One script for each figure or table of the papers; docs/EXPERIMENTS.md has what came out.
 EXTRA_DIST += tests/bench/paper/common.sh tests/bench/paper/all.sh tests/bench/paper/rb_e1.sh \

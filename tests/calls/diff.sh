@@ -5,7 +5,8 @@
 #	diff.sh [PATTERN]		cases whose name matches the (extended) pattern; default all
 #	PASSES="both server client"	who is shunted: both ends (cold: from the first byte; warm: after
 #					traffic, until that is on the link), only the end that accepts,
-#					only the one that connects; default "cold warm server client"
+#					only the one that connects; both, on a connection that is used again (born); default
+#					"cold warm server client"
 #	SAMPLE=8			of these cases every eighth
 #	STABLE=20 diff.sh		no Shunt at all: each case so many times bare, all must agree
 #	SHUNT_FLIP=4096 diff.sh		with flips (any SHUNT_* variable is taken over)
@@ -132,7 +133,7 @@ stable() {
 
 # passes NAME one|two CASE...: every pass that makes sense for the case.
 all_passes() {
-	local name=$1 kind=$2 pass server client ms why
+	local name=$1 kind=$2 pass server client ms why born
 	shift 2
 	if ! one_case "$out/$name.bare" "" "" 0 "$@"; then
 		echo "not ok - $name bare"
@@ -144,9 +145,13 @@ all_passes() {
 		warm) ms=$warm ;;
 		server) client='' ms=$warm ;;
 		client) server='' ms=$warm ;;
+		born) ms=$warm ;;
 		esac
-		[ "$kind" = two ] || [ "$pass" = cold ] || [ "$pass" = warm ] || continue
-		one_case "$out/$name.$pass" "$server" "$client" "$ms" "$@"
+		[ "$kind" = two ] || [ "$pass" = cold ] || [ "$pass" = warm ] || [ "$pass" = born ] || continue
+		born=''
+		[ "$pass" != born ] || born='TEST_BORN=1 SHUNT_BORN=auto'
+		# shellcheck disable=SC2086 # words
+		one_case "$out/$name.$pass" "${born:+env $born }$server" "${born:+env $born }$client" "$ms" "$@"
 		if compare "$out/$name.$pass" "$out/$name.bare" "$out/$name.$pass"; then
 			echo "ok - $name $pass"
 		elif why=$(known "$name" "$pass"); then
@@ -212,6 +217,11 @@ awk '/^not ok/ && !/ # TODO / { show = 1; print "# " $0; next } /^# / && show { 
 	"$out/tap.unnumbered"
 upgraded=$(cat "$out"/*.stat.* 2> /dev/null | grep -c '"upgrades": *[1-9]')
 echo "# processes with upgrades: $upgraded"
+if [[ " $passes " = *" born "* ]]; then
+	born=$(cat "$out"/*.born.stat.* 2> /dev/null | grep -c '"births_connected": *[1-9]')
+	echo "# processes that have used a connection again: $born"
+	[ "$born" -gt 0 ] || { echo "Bail out! none was used again"; status=1; }
+fi
 [ $status = 0 ] || scratch_keep "$out"
 [ $status = 0 ] && [ -z "$given" ] || echo "# transcripts in $out"
 exit $status

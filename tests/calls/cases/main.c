@@ -5,7 +5,7 @@
  *
  * one: both ends in one process. swap: the tested end is the one that accepts.
  * TEST_SERVER_WRAP and TEST_CLIENT_WRAP are put before the command of the two ends.
- * TEST_WARM: milliseconds of traffic before a case starts. TEST_LINK: how many it may last, until none of it goes by
+ * TEST_BORN: the connection of a case is the second of its ends, which have closed the first. TEST_WARM: milliseconds of traffic before a case starts. TEST_LINK: how many it may last, until none of it goes by
  * TCP. TEST_LIMIT: seconds until SIGALRM.
  */
 #include "cases.h"
@@ -48,6 +48,29 @@ static void list(void)
 	}
 }
 
+/* Both have closed the connection when the next is made, and it may be used on. No thread is in accept(). */
+static void connect_anew(struct end *e)
+{
+	struct pollfd ready = { .fd = e->lfd, .events = POLLIN };
+	int flags;
+
+	if (e->client)
+		close(e->fd);
+	meet(e);
+	if (!e->client) {
+		flags = MUST(e, fcntl(e->lfd, F_GETFL));
+		MUST(e, fcntl(e->lfd, F_SETFL, flags | O_NONBLOCK));
+		close(e->fd);
+		meet(e);
+		MUST(e, poll(&ready, 1, -1));
+		e->fd = pick_up(e);
+		MUST(e, fcntl(e->lfd, F_SETFL, flags));
+	} else {
+		meet(e);
+		e->fd = dial(e);
+	}
+}
+
 int run_end(const struct test *t, struct end *e)
 {
 	int is_tested = !strcmp(e->name, "tested");
@@ -64,6 +87,8 @@ int run_end(const struct test *t, struct end *e)
 		e->fd = e->client ? dial(e) : pick_up(e);
 		if (!(t->flags & NOWARM))
 			warm(e, e->fd);
+		if (getenv("TEST_BORN"))
+			connect_anew(e);
 		if (!is_tested)	/* what it sends shall come at once */
 			MUST(e, setsockopt(e->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int)));
 		meet(e);

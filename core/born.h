@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * connect() and accept() of connections that are used again: core/stream/spare.h has what they are. api.h has the calls of the
+ * libc boundary.
+ */
+#ifndef SHUNT_CORE_BORN_H
+#define SHUNT_CORE_BORN_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+struct shunt_births;
+struct shunt_engine;
+struct shunt_stream;
+
+/* The connection that has been made is to be claimed at once, so that spares come of it, or may be used on. */
+bool shunt_born_wants_seed(struct shunt_engine *engine, int fd, const struct sockaddr *address,
+			   socklen_t length);
+/* Births of the listener at which the connection was accepted. NULL: it can have none. Both locks of the stream held. */
+struct shunt_births *shunt_born_births(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The listener is closed, or it blocks, or another process accepts there, too: it has none from now on. No lock held. */
+void shunt_born_end(struct shunt_engine *engine, struct shunt_stream *listener);
+/* Listeners at whose address another process accepts by now have none. Service thread. */
+void shunt_born_look(struct shunt_engine *engine);
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Spares of a listener (core/stream/spare.h) whose peer has connected anew: births. They wait for accept() beside the
+ * kernel's own queue. A listener that has had a spare is asked for by way of the companion (core/wait/epset.h), because the
+ * kernel's set would not tell of them.
+ *
+ * Only a listener of one process has births: another process that accepts there would not see them. It must not block: a
+ * thread in the kernel's accept() could not be woken.
+ */
+#ifndef SHUNT_CORE_STREAM_BIRTHS_H
+#define SHUNT_CORE_STREAM_BIRTHS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct shunt_group;
+struct shunt_stream;
+
+struct shunt_births {
+	struct shunt_stream *
+		listener; /* NULL: it is closed, or has births no more; group.lock, as are the next */
+	struct shunt_stream *first, *last;
+	uint32_t count;
+	uint32_t
+		turns; /* births in a row that were taken before the kernel was asked; the accepting thread */
+};
+
+/* The peer has connected anew: UPGRADE to a spare that rests. NULL, or what is wrong with it. group.lock held. */
+const char *shunt_births_add(struct shunt_stream *stream, uint64_t at);
+/* The listener is readable by births. Any thread. */
+bool shunt_births_wait(const struct shunt_stream *listener);
+/* The first of them, which is not listed any more. NULL: there is none. */
+struct shunt_stream *shunt_births_pop(struct shunt_group *group, struct shunt_births *births);
+/* It could not be given a number: it is the first again. */
+void shunt_births_push_back(struct shunt_births *births, struct shunt_stream *stream);
+
+#endif

@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/stream/spare.h"
+#include "core/stream/kept.h"
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include "core/base/address.h"
+#include "core/engine.h"
+#include "core/lane/send_queue.h"
+#include "core/stream/births.h"
+#include "core/stream/deferred_fin.h"
+#include "core/stream/hand_back.h"
+#include "core/stream/proof.h"
+#include "core/stream/streams.h"
+#include "core/stream/uring.h"
+#include "core/stream/track.h"
+#include "core/stream/release.h"
+#include "core/lane/lane_serve.h"
+#include "core/fd/own_fds.h"
+
+#define IDLE 10000000000ull /* ns: a spare that nobody has taken for so long is given up */
+
+#define OTHER (1u << 15) /* an option that is not one of these */
+
+/* Values are integers. They are put back when the program closes the connection. */
+static const struct {
+	int level, name;
+} options[SHUNT_SPARE_OPTIONS] = {
+	{ IPPROTO_TCP, TCP_NODELAY },	   { SOL_SOCKET, SO_KEEPALIVE },
+	{ IPPROTO_TCP, TCP_KEEPIDLE },	   { IPPROTO_TCP, TCP_KEEPINTVL },
+	{ IPPROTO_TCP, TCP_KEEPCNT },	   { SOL_SOCKET, SO_REUSEADDR },
+	{ SOL_SOCKET, SO_PRIORITY },	   { IPPROTO_IP, IP_TOS },
+	{ IPPROTO_TCP, TCP_USER_TIMEOUT }, { SOL_SOCKET, SO_OOBINLINE },
+};
+
+/* --- options --- */
+
+static int number_of(int level, int name)
+{
+	for (int i = 0; i < SHUNT_SPARE_OPTIONS; i++)
+		if (options[i].level == level && options[i].name == name)
+			return i;
+	return -1;
+}
+
+static bool ask(const struct shunt_sys *sys, int fd, int i, int *value)
+{
+	socklen_t length = sizeof(*value);
+
+	return !sys->getsockopt(fd, options[i].level, options[i].name, value, &length);
+}
+
+static bool put(const struct shunt_sys *sys, int fd, int i, int value)
+{
+	return !sys->setsockopt(fd, options[i].level, options[i].name, &value, sizeof(value));
+}
+
+static void note_first(struct shunt_engine *engine, struct shunt_spare *spare, int fd, int i)
+{
+	if (!(spare->known & 1u << i) && ask(engine->sys, fd, i, &spare->first[i]))
+		spare->known |= (uint16_t)(1u << i);
+}
+
+uint16_t shunt_spare_option_bit(int level, int name)
+{
+	int i = number_of(level, name);
+
+	return (uint16_t)(i < 0 ? OTHER : 1u << i);
+}
+
+void shunt_spare_option(struct shunt_stream *stream, int level, int name)
+{
+	struct shunt_engine *engine = shunt_stream_engine(stream);
+	int i, saved = errno;
+
+	if (!engine->config.born)
+		return;
+	i = number_of(level, name);
+	if (i >= 0 && stream->spare)
+		note_first(engine, stream->spare, stream->fd, i);
+	atomic_fetch_or(&stream->options.changed, shunt_spare_option_bit(level, name));
+	errno = saved;
+}
+
+/* Of those that were changed before it was a spare: as a new socket has them, or the listener. */
+static bool learn_first(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint16_t changed = atomic_load(&stream->options.changed);
+	struct shunt_spare *spare = stream->spare;
+	int from, kept = -1;
+
+	if (!(changed & ~spare->known))
+		return true;
+	if (stream->role == SHUNT_ACCEPTOR && spare->births->listener)
+		from = atomic_load(&spare->births->listener->fd);
+	else
+		from = kept = shunt_own_fds_make(
+			&engine->fds,
+			engine->sys->socket(spare->family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+	for (int i = 0; from >= 0 && i < SHUNT_SPARE_OPTIONS; i++)
+		if (changed & 1u << i)
+			note_first(engine, spare, from, i);
+	shunt_own_fds_close(&engine->fds, kept);
+	return !(changed & ~spare->known);
+}
+
+static bool put_back(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint16_t changed = atomic_load(&stream->options.changed);
+	struct shunt_spare *spare = stream->spare;
+
+	if (!learn_first(engine, stream))
+		return false;
+	for (int i = 0; i < SHUNT_SPARE_OPTIONS; i++)
+		if (changed & 1u << i && !put(engine->sys, spare->fd, i, spare->first[i]))
+			return false;
+	return true;
+}
+
+/* --- the program closes it --- */
+
+static bool is_quiet_out(const struct shunt_stream *stream)
+{
+	const struct shunt_seat_out *out = &stream->seat->out;
+
+	return shunt_heading_on_link(&out->heading) && !shunt_seat_fin_is_due(out) &&
+	       !shunt_heading_unpassed(&out->heading) && !shunt_heading_halted(&out->heading) &&
+	       !atomic_load(&out->ring.offer) && !atomic_load(&out->ring.turning) &&
+	       !atomic_load(&out->pin) && !atomic_load(&out->held) &&
+	       atomic_load(&out->show) == SHUNT_SHOWN && out->flip_at == SHUNT_NEVER &&
+	       atomic_load(&out->left_at) == SHUNT_NEVER && !stream->tx.backlog.bytes &&
+	       stream->tx.backlog.fd < 0 && stream->tx.nonce_at == SHUNT_NEVER;
+}
+
+static bool is_quiet_in(const struct shunt_stream *stream)
+{
+	const struct shunt_seat_in *in = &stream->seat->in;
+
+	return shunt_intake_on_link(&in->intake) && !shunt_intake_final(&in->intake) &&
+	       !shunt_intake_repeats(&in->intake) && !shunt_intake_copied(&in->intake) &&
+	       atomic_load(&in->boundary) == SHUNT_NEVER &&
+	       atomic_load(&in->second) == SHUNT_NEVER &&
+	       atomic_load(&in->tail) == atomic_load(&stream->rx.head) &&
+	       !atomic_load(&in->ring.next_bytes) && atomic_load(&in->next_from) == SHUNT_NEVER &&
+	       !atomic_load(&in->withheld) && atomic_load(&in->proof.state) == SHUNT_PROVEN &&
+	       atomic_load(&stream->rx.nonce.fd) < 0;
+}
+
+#define ENDS                                                                                       \
+	(SHUNT_END_TCP_OVER | SHUNT_END_RESET | SHUNT_END_BROKEN | SHUNT_END_SUSPECT |             \
+	 SHUNT_END_EARLY | SHUNT_END_SHUT_READ | SHUNT_END_SHUT_WRITE | SHUNT_END_REFUSED |        \
+	 SHUNT_END_OWES_RESET)
+
+/* Nothing of the stream is under way, and nobody else has it. */
+static bool is_alone(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	const struct shunt_seat *seat = stream->seat;
+
+	return !shunt_stream_is_shared(stream) && !stream->sharing.slot &&
+	       !stream->sharing.forked && stream->parting == SHUNT_PARTING_NONE &&
+	       !atomic_load(&stream->waiters) && !atomic_load(&stream->pacing) &&
+	       !stream->possession && atomic_load(&seat->leaving.retiring) == SHUNT_STAYING &&
+	       atomic_load(&seat->leaving.asked) == SHUNT_NOT_ASKED && !stream->claim.line &&
+	       !engine->group.finished && !atomic_load(&engine->stays) &&
+	       atomic_load(&engine->uring) == SHUNT_URING_NONE;
+}
+
+/* Between two processes of one host, in one network. */
+static bool is_near(const struct shunt_seat *seat)
+{
+	const struct shunt_link *link = seat->link;
+
+	return link && atomic_load(&link->state) == SHUNT_LINK_UP &&
+	       !atomic_load(&link->distrusted) && !atomic_load(&link->failed) &&
+	       !atomic_load(&seat->lane->failed) && !seat->lane->retains && !link->peer_retains &&
+	       !link->nonces && !link->throttle;
+}
+
+/* RELEASE of a peer that keeps nothing has come. */
+static bool peer_lets_go(const struct shunt_seat *seat)
+{
+	return (atomic_load(&seat->release) & (SHUNT_RELEASE_HEARD | SHUNT_RELEASE_KEEPS)) ==
+	       SHUNT_RELEASE_HEARD;
+}
+
+static bool may_keep(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_assert_held(&stream->tx.lock);
+	return engine->config.born && is_near(stream->seat) && is_quiet_out(stream) &&
+	       is_quiet_in(stream) && !shunt_end_has(&stream->end, ENDS) &&
+	       is_alone(engine, stream) && !(atomic_load(&stream->options.changed) & OTHER) &&
+	       !(atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY) &&
+	       !peer_lets_go(stream->seat) &&
+	       /* Else its bytes would be the peer's alone, and gone with this process. Closed as others are TCP has them, too. */
+	       shunt_hand_back_is_all_read(stream);
+}
+
+/* Where the program has connected to. False: it is not known. */
+static bool note_address(struct shunt_engine *engine, struct shunt_spare *spare, int fd)
+{
+	struct sockaddr_storage address;
+	socklen_t length = sizeof(address);
+	uint8_t peer[16];
+
+	if (engine->sys->getpeername(fd, (struct sockaddr *)&address, &length))
+		return false;
+	spare->family = address.ss_family;
+	return !shunt_address_of(&address, peer, &spare->port);
+}
+
+static bool make(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	struct shunt_spare *spare;
+
+	if (atomic_fetch_add(&engine->spares.count, 1) >= SHUNT_SPARES)
+		goto undo;
+	spare = calloc(1, sizeof(*spare));
+	if (!spare)
+		goto undo;
+	spare->nonblocking = shunt_stream_is_nonblocking(stream);
+	if (note_address(engine, spare, fd))
+		spare->fd = shunt_own_fds_copy(&engine->fds, fd);
+	else
+		spare->fd = -1;
+	if (spare->fd >= 0) {
+		stream->spare = spare;
+		shunt_loop_change(&engine->loop, fd, &stream->source, EPOLLIN | EPOLLET);
+		shunt_loop_post(&engine->loop, &engine->work.tasks.spare);
+		return true;
+	}
+	free(spare);
+undo:
+	atomic_fetch_sub(&engine->spares.count, 1);
+	return false;
+}
+
+bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	struct shunt_births *births = NULL;
+
+	shunt_assert_held(&stream->rx.lock);
+	shunt_assert_held(&stream->tx.lock);
+	if (!may_keep(engine, stream))
+		return false;
+	if (stream->role == SHUNT_ACCEPTOR) {
+		births = engine->end_hooks->births(engine, stream);
+		if (!births)
+			return false;
+	}
+	if (!stream->spare && !make(engine, stream, fd))
+		return false;
+	stream->spare->births = births;
+	stream->spare->nonblocking = shunt_stream_is_nonblocking(stream);
+	if (!put_back(engine, stream))
+		return false;
+	/* The kernel's end is to be said later, if the peer does not keep it, too, or asks for what it has not read. */
+	atomic_store(&stream->seat->out.fin_later.fd, stream->spare->fd);
+	stream->spare->fd = -1;
+	atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_KEPT);
+	return true;
+}
+
+/* --- something happens to it --- */
+
+const char *shunt_spare_heard(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_assert_held(&engine->group.lock);
+	if (stream->role != SHUNT_CONNECTOR || atomic_load(&stream->state) != SHUNT_CLOSED ||
+	    (atomic_load(&stream->seat->release) &
+	     (SHUNT_RELEASE_KEPT | SHUNT_RELEASE_KEEPS | SHUNT_RELEASE_RESTS)) !=
+		    (SHUNT_RELEASE_KEPT | SHUNT_RELEASE_KEEPS))
+		return "a rest out of turn";
+	atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_RESTS);
+	shunt_kept_later(stream);
+	return NULL;
+}
+
+void shunt_spare_refuse(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = shunt_stream_engine(stream);
+	int unread = 0;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->state) == SHUNT_CLOSED && stream->seat->out.fin_later.fd >= 0 &&
+	    !engine->sys->ioctl(stream->seat->out.fin_later.fd, FIONREAD, &unread) && unread)
+		shunt_deferred_fin_resume(stream);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+}
+
+/* The thread that has posted the last of it may still be about to note that. */
+static void await_poster(struct shunt_stream *stream)
+{
+	shunt_lock_take(&stream->seat->lane->lock);
+	shunt_lock_leave(&stream->seat->lane->lock);
+}
+
+/* Both locks held. */
+static void begin_anew(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_spare *spare = stream->spare;
+
+	await_poster(stream);
+	spare->fd = atomic_exchange(&stream->seat->out.fin_later.fd, SHUNT_FIN_NOT_DUE);
+	shunt_streams_begin_anew(stream, spare->fd);
+	spare->since = shunt_now(engine);
+	spare->untold = false;
+	atomic_store(&spare->born, false);
+	atomic_store(&spare->rests, true);
+	if (stream->role == SHUNT_ACCEPTOR) {
+		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_REST);
+		return;
+	}
+	shunt_lock_take(&engine->streams_lock);
+	spare->next = engine->spares.first;
+	engine->spares.first = stream;
+	shunt_lock_leave(&engine->streams_lock);
+	atomic_fetch_add(&engine->spares.resting, 1);
+}
+
+static bool link_is_up(const struct shunt_stream *stream)
+{
+	const struct shunt_link *link = stream->seat->link;
+
+	return link && atomic_load(&link->state) == SHUNT_LINK_UP &&
+	       !atomic_load(&stream->seat->lane->failed);
+}
+
+enum next { NOTHING, ENDS_NOW, REAPED };
+
+/* Both locks held. */
+static enum next look_at(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	uint8_t state = atomic_load(&stream->state), release = atomic_load(&stream->seat->release);
+
+	if (state == SHUNT_LINKED && stream->spare && atomic_load(&stream->spare->rests))
+		return !link_is_up(stream) || release & SHUNT_RELEASE_HEARD ||
+				       shunt_end_has(&stream->end, ENDS) ?
+			       ENDS_NOW :
+			       NOTHING;
+	if (state != SHUNT_CLOSED || !shunt_stream_is_seated(stream))
+		return NOTHING;
+	if (!shunt_kept_by_both(stream))
+		return NOTHING;
+	if (!link_is_up(stream) || atomic_load(&stream->seat->out.fin_later.fd) < 0)
+		return REAPED;
+	if (stream->role == SHUNT_ACCEPTOR || release & SHUNT_RELEASE_RESTS)
+		begin_anew(engine, stream);
+	return NOTHING;
+}
+
+/* False: somebody is using it. */
+static bool run(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	enum next next;
+
+	if (!shunt_lock_try(&stream->rx.lock))
+		return false;
+	if (!shunt_lock_try(&stream->tx.lock)) {
+		shunt_lock_leave(&stream->rx.lock);
+		return false;
+	}
+	next = look_at(engine, stream);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (next == ENDS_NOW) {
+		atomic_store(&stream->spare->ends, true);
+		shunt_loop_post(&engine->loop, &engine->work.tasks.spare);
+	}
+	if (next == REAPED)
+		shunt_streams_reap_later(stream);
+	return true;
+}
+
+void shunt_spares_look(struct shunt_group *group)
+{
+	struct shunt_engine *engine = shunt_engine_of(group, group);
+	struct shunt_stream *stream, *next;
+
+	if (!atomic_load_explicit(&engine->spares.again, memory_order_relaxed))
+		return;
+	for (stream = atomic_exchange(&engine->spares.again, NULL); stream; stream = next) {
+		next = stream->next_reap;
+		if (stream->spare)
+			atomic_store(&stream->spare->listed, false);
+		if (!run(engine, stream))
+			shunt_kept_later(stream);
+	}
+}
+
+/* --- it is given up --- */
+
+static void unlist(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_stream **p = &engine->spares.first;
+
+	shunt_assert_held(&engine->streams_lock);
+	while (*p && *p != stream)
+		p = &(*p)->spare->next;
+	if (!*p)
+		return;
+	*p = stream->spare->next;
+	atomic_fetch_sub(&engine->spares.resting, 1);
+}
+
+void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	bool rests, seated = false;
+
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	rests = stream->spare && atomic_load(&stream->spare->rests) &&
+		atomic_load(&stream->state) == SHUNT_LINKED;
+	if (rests) {
+		shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
+		shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
+		if (stream->seat->link) {
+			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
+			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
+			shunt_streams_leave_dead(stream);
+		}
+		atomic_store(&stream->state, SHUNT_CLOSED);
+		shunt_lock_take(&engine->streams_lock);
+		unlist(engine, stream);
+		shunt_kept_forget(engine, stream);
+		stream->fd = -1;
+		seated = stream->seat->link || stream->holds;
+		shunt_lock_leave(&engine->streams_lock);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_lock_leave(&stream->rx.lock);
+	if (rests && !seated)
+		shunt_streams_free(stream);
+}
+
+struct wanted {
+	const struct shunt_births *births;
+	bool ends; /* only those that are to be given up */
+};
+
+static bool is_wanted(struct shunt_stream *stream, void *arg)
+{
+	const struct wanted *wanted = arg;
+	const struct shunt_spare *spare = stream->spare;
+
+	return spare && atomic_load(&spare->rests) &&
+	       (!wanted->ends || atomic_load(&spare->ends)) &&
+	       (!wanted->births || spare->births == wanted->births);
+}
+
+static void end_those(struct shunt_engine *engine, struct wanted wanted)
+{
+	struct shunt_sweep sweep = { .wants = is_wanted, .arg = &wanted };
+	struct shunt_stream *stream;
+
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		shunt_spare_end(engine, stream);
+}
+
+void shunt_spares_end(struct shunt_engine *engine, const struct shunt_births *births)
+{
+	if (atomic_load(&engine->spares.count))
+		end_those(engine, (struct wanted) { .births = births });
+}
+
+/* Connectors alone give up what nobody takes. An acceptor would have to tell a peer that may be taking it. */
+static void end_idle(struct shunt_engine *engine, uint64_t now)
+{
+	struct shunt_stream *stream;
+
+	do {
+		shunt_lock_take(&engine->streams_lock);
+		stream = engine->spares.first;
+		while (stream && stream->spare->since + IDLE > now)
+			stream = stream->spare->next;
+		if (stream)
+			stream->holds++;
+		shunt_lock_leave(&engine->streams_lock);
+		if (stream) {
+			shunt_spare_end(engine, stream);
+			shunt_streams_unhold(stream);
+		}
+	} while (stream);
+}
+
+void shunt_spare_run(struct shunt_task *task)
+{
+	struct shunt_engine *engine = shunt_engine_of(task, work.tasks.spare);
+	uint64_t now = shunt_now(engine);
+
+	shunt_spares_look(&engine->group);
+	engine->end_hooks->births_look(engine);
+	end_those(engine, (struct wanted) { .ends = true });
+	end_idle(engine, now);
+	if (atomic_load(&engine->spares.count))
+		shunt_task_at(task, now + IDLE / 4);
+}
+
+void shunt_spares_abandon(struct shunt_engine *engine)
+{
+	atomic_store(&engine->spares.again, NULL);
+	engine->spares.first = NULL;
+	atomic_store(&engine->spares.count, 0);
+	atomic_store(&engine->spares.resting, 0);
+}
+
+void shunt_spare_inherit(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_spare *spare = stream->spare;
+
+	if (!spare)
+		return;
+	shunt_own_fds_close(&engine->fds, spare->fd);
+	if (atomic_load(&spare->rests)) {
+		stream->fd = -1;
+		atomic_store(&stream->state, SHUNT_CLOSED);
+	}
+	free(spare);
+	stream->spare = NULL;
+}
+
+/* --- it is taken --- */
+
+static void set_nonblocking(struct shunt_engine *engine, struct shunt_spare *spare,
+			    bool nonblocking)
+{
+	int flags;
+
+	if (spare->nonblocking == nonblocking)
+		return;
+	flags = engine->sys->fcntl(spare->fd, F_GETFL);
+	engine->sys->fcntl(spare->fd, F_SETFL,
+			   nonblocking ? flags | O_NONBLOCK : flags & ~O_NONBLOCK);
+	spare->nonblocking = nonblocking;
+}
+
+void shunt_spare_take(struct shunt_engine *engine, struct shunt_stream *stream, int fd,
+		      bool nonblocking)
+{
+	struct shunt_spare *spare = stream->spare;
+
+	set_nonblocking(engine, spare, nonblocking);
+	shunt_lock_take(&engine->streams_lock);
+	stream->fd = fd;
+	atomic_store(&stream->mode, nonblocking ? SHUNT_MODE_NONBLOCKING : 0);
+	stream->born = spare->since = shunt_now(engine);
+	atomic_store(&stream->usage, SHUNT_USE_TOLD);
+	atomic_store(&spare->rests, false);
+	shunt_files_set(engine->fds.files, fd, &stream->file);
+	engine->totals.streams++;
+	engine->totals.linked++;
+	shunt_lock_leave(&engine->streams_lock);
+}
+
+static bool leads_to(const struct shunt_stream *stream, const struct shunt_spare_target *target)
+{
+	return stream->spare->port == target->port && stream->spare->family == target->family &&
+	       !memcmp(stream->dialled, target->address, sizeof(target->address));
+}
+
+struct shunt_stream *shunt_spare_find(struct shunt_engine *engine,
+				      const struct shunt_spare_target *target)
+{
+	struct shunt_stream *stream;
+
+	shunt_lock_take(&engine->streams_lock);
+	stream = engine->spares.first;
+	while (stream && !leads_to(stream, target))
+		stream = stream->spare->next;
+	if (stream) {
+		unlist(engine, stream);
+		stream->holds++;
+	}
+	shunt_lock_leave(&engine->streams_lock);
+	return stream;
+}
+
+/* The kernel's connection is what it was: the peer has not given it up. */
+static bool is_open(struct shunt_engine *engine, const struct shunt_spare *spare)
+{
+	char byte;
+	struct iovec iov = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	return engine->sys->recvmsg(spare->fd, &message, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+	       errno == EAGAIN;
+}
+
+bool shunt_spare_is_good(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_assert_held(&stream->rx.lock);
+	return atomic_load(&stream->state) == SHUNT_LINKED && link_is_up(stream) &&
+	       !shunt_end_has(&stream->end, ENDS) && !shunt_stream_is_released(stream) &&
+	       is_open(engine, stream->spare);
+}
+
+bool shunt_spare_may_carry(const struct shunt_stream *fresh)
+{
+	return !(atomic_load(&fresh->options.changed) & OTHER);
+}
+
+bool shunt_spare_carry(struct shunt_engine *engine, struct shunt_stream *fresh, int fd,
+		       struct shunt_stream *stream)
+{
+	uint16_t changed = atomic_load(&fresh->options.changed);
+	int value;
+
+	for (int i = 0; i < SHUNT_SPARE_OPTIONS; i++) {
+		if (!(changed & 1u << i))
+			continue;
+		note_first(engine, stream->spare, stream->spare->fd, i);
+		if (!ask(engine->sys, fd, i, &value) ||
+		    !put(engine->sys, stream->spare->fd, i, value))
+			return false;
+	}
+	atomic_store(&stream->options.changed, changed);
+	return true;
+}
+
+/* --- the kernel's yes --- */
+
+void shunt_spare_made(struct shunt_engine *engine, const struct shunt_stream *stream)
+{
+	struct shunt_spare_place *place = &engine->spares.places[stream->place];
+
+	if (stream->role != SHUNT_CONNECTOR || !engine->config.born)
+		return;
+	atomic_store(&place->births, 0);
+	atomic_store(&place->pause, 0);
+	atomic_store(&place->seed_at, 0);
+	atomic_store(&place->made_at, shunt_now(engine));
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Connections that are used again. A program that makes one for each request pays for three things that the kernel does:
+ * it connects, accepts and ends. Both engines keep such a connection instead, once both programs have closed it, with its
+ * socket, its seat and its rings. It is a spare. The next connect() to the address takes it: the socket gets the program's
+ * number by dup3(), and the peer's accept() gives the other end. The socket is connected, so names, options, forks and the
+ * way back to TCP are what they were.
+ *
+ *	connector				acceptor
+ *	close(): FIN, RELEASE that keeps	→
+ *						← close(): FIN, RELEASE that keeps
+ *						← RELEASE that rests: its end has begun anew
+ *	(begins anew, and rests)
+ *	connect(): UPGRADE at 0			→ the listener is readable
+ *						← accept(): UPGRADE at 0
+ *
+ * Either end may close first. One that keeps nothing says so in its RELEASE, and all is as for any other connection. A spare
+ * that is given up is closed like a connection: RESET and RELEASE, and the kernel's end of the socket. The connector looks
+ * whether that has come before it takes one, so a listener that is closed refuses at once.
+ *
+ * A spare is taken only if the kernel has made a connection to its address within the last second. One in a thousand is
+ * the kernel's. For that one the connector's first call waits a moment for its claim. Both ends are on one host. The program
+ * has done nothing with the socket that cannot be undone: SHUNT_SPARE_OPTIONS.
+ */
+#ifndef SHUNT_CORE_STREAM_SPARE_H
+#define SHUNT_CORE_STREAM_SPARE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include "core/stream/short_lived.h"
+
+struct shunt_births;
+struct shunt_engine;
+struct shunt_group;
+struct shunt_stream;
+struct shunt_task;
+
+#define SHUNT_SPARES 256 /* of a process */
+#define SHUNT_SPARE_OPTIONS 10 /* whose values are put back; a connection with another one is not kept */
+
+struct shunt_spare {
+	int fd; /* our own copy of the socket */
+	_Atomic bool
+		rests; /* both programs have closed it, and it has begun anew; changes under both locks */
+	_Atomic bool listed; /* in engine.spares.again */
+	_Atomic bool born; /* acceptors: the peer has connected; group.lock */
+	_Atomic bool ends; /* it is to be given up, by the service thread */
+	bool untold; /* connect() has said EINPROGRESS, and the next one says that it is connected */
+	bool nonblocking; /* the socket is */
+	uint16_t known; /* options whose first value is that of `first` */
+	int first[SHUNT_SPARE_OPTIONS];
+	sa_family_t family; /* connectors: of the socket, and the port that it has connected to */
+	uint16_t port;
+	uint64_t since; /* ns; it rests, or is in use */
+	struct shunt_births *births; /* acceptors: of its listener */
+	struct shunt_stream *next; /* connectors that rest: streams_lock; births: group.lock */
+};
+
+/* Of an address that connections go to, or of several. */
+struct shunt_spare_place {
+	_Atomic uint64_t made_at; /* ns; the kernel has made one that came to a link; 0: none */
+	_Atomic uint64_t seed_at; /* when the next one may be made that is claimed at once */
+	_Atomic uint32_t pause; /* us, until the one after that */
+	_Atomic uint32_t births; /* since `made_at` */
+};
+
+/* The room's part of an engine. */
+struct shunt_spares {
+	_Atomic(struct shunt_stream *)
+		again; /* something has happened to them: shunt_spares_look() */
+	struct shunt_stream *first; /* connectors that rest; streams_lock */
+	_Atomic uint32_t count, resting;
+	_Atomic uint64_t connected, accepted; /* births, of each end */
+	struct shunt_spare_place places[SHUNT_SHORT_LIVED_PLACES];
+};
+
+/* --- it becomes one --- */
+
+/* Of struct shunt_options.changed. */
+uint16_t shunt_spare_option_bit(int level, int name);
+/* The program is about to set an option of the stream's socket. Its thread. */
+void shunt_spare_option(struct shunt_stream *stream, int level, int name);
+/* The program closes its end, which is orderly: true if it is kept. Both locks held. */
+bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
+/* RELEASE that rests has come. NULL, or what is wrong with it. group.lock held. */
+const char *shunt_spare_heard(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The kernel has bytes for one that is closed: it is to answer them with a reset. Service thread. */
+void shunt_spare_refuse(struct shunt_stream *stream);
+/* Looks at all to which something has happened. No lock held but of a stream. */
+void shunt_spares_look(struct shunt_group *group);
+void shunt_spare_run(struct shunt_task *task);
+/* One that rests is closed. No lock held. */
+void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream);
+/* All that rest are; `births`: those of this listener alone. No lock held. */
+void shunt_spares_end(struct shunt_engine *engine, const struct shunt_births *births);
+
+/* In a fork's child: the copies of sockets are the parent's, and so are those that rest. The first of all, before any stream. */
+void shunt_spares_abandon(struct shunt_engine *engine);
+void shunt_spare_inherit(struct shunt_engine *engine, struct shunt_stream *stream);
+
+/* --- it is taken --- */
+
+struct shunt_spare_target {
+	uint8_t address[16];
+	uint16_t port; /* network order */
+	sa_family_t family; /* of the socket */
+};
+
+/* One that leads there, which is no longer listed, and held. NULL: there is none. */
+struct shunt_stream *shunt_spare_find(struct shunt_engine *engine,
+				      const struct shunt_spare_target *target);
+/* It can still be taken. Both locks held. */
+bool shunt_spare_is_good(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The program has set no option of the socket but those that a spare can be given. */
+bool shunt_spare_may_carry(const struct shunt_stream *fresh);
+/* It is given those that the program has set of the fresh socket `fd`. Both locks of the spare held. */
+bool shunt_spare_carry(struct shunt_engine *engine, struct shunt_stream *fresh, int fd,
+		       struct shunt_stream *stream);
+/* It becomes the program's, with this number, which the table gets. Both locks held. */
+void shunt_spare_take(struct shunt_engine *engine, struct shunt_stream *stream, int fd,
+		      bool nonblocking);
+/* A connector has come to a link: the kernel has said yes. */
+void shunt_spare_made(struct shunt_engine *engine, const struct shunt_stream *stream);
+
+#endif

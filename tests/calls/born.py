@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""A connection for each request: what either end can see of one that is used again (core/stream/spare.h).
+
+born.py server, born.py client PORT: the client asks so often, and tells the server on standard input what is next. Each says
+on standard output what it has seen that the kernel would not show, and exits with 1 then. See born.sh.
+"""
+import errno
+import os
+import select
+import socket
+import sys
+
+TIMES = 400
+OPTIONS = [
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE),
+    (socket.SOL_SOCKET, socket.SO_PRIORITY),
+]
+bad = []
+
+
+def expect(what, seen, wanted):
+    if seen != wanted and len(bad) < 5:
+        bad.append(what)
+        print(f"{what}: {seen}, and not {wanted}", flush=True)
+
+
+def values(s):
+    return [s.getsockopt(*option) for option in OPTIONS]
+
+
+def change(s):
+    for option in OPTIONS:
+        s.setsockopt(*option, 3)
+
+
+def descriptors():
+    return len(os.listdir("/proc/self/fd"))
+
+
+def serve():
+    listener = socket.socket()
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(64)
+    listener.setblocking(False)
+    first = values(listener)
+    print("port", listener.getsockname()[1], flush=True)
+    poll = select.epoll()
+    poll.register(listener, select.EPOLLIN)
+    poll.register(0, select.EPOLLIN)
+    clients = {}
+    lowest = None
+    while listener or clients:
+        for fd, _ in poll.poll():
+            if fd == 0:
+                os.read(0, 1)
+                poll.unregister(listener)
+                poll.unregister(0)
+                listener.close()
+                listener = None
+                print("closed", flush=True)
+            elif listener and fd == listener.fileno():
+                try:
+                    client, address = listener.accept()
+                except BlockingIOError:
+                    continue
+                lowest = lowest or client.fileno()
+                expect("a low number", client.fileno() <= lowest + len(clients) + 1, True)
+                expect("getpeername", client.getpeername(), address)
+                expect("options of what was accepted", values(client), first)
+                expect("O_NONBLOCK of what was accepted", os.get_blocking(client.fileno()), True)
+                change(client)
+                client.setblocking(False)
+                clients[client.fileno()] = client
+                poll.register(client, select.EPOLLIN)
+            else:
+                client = clients[fd]
+                data = client.recv(1000)
+                if data:
+                    client.send(data + b"%d" % client.getpeername()[1])
+                    continue
+                poll.unregister(client)
+                client.close()
+                del clients[fd]
+
+
+def begin(port, blocking):
+    s = socket.socket()
+    expect("options of a new socket", values(s), values_of_new)
+    if blocking:
+        s.connect(("127.0.0.1", port))
+        return s
+    s.setblocking(False)
+    expect("connect that does not block", s.connect_ex(("127.0.0.1", port)), errno.EINPROGRESS)
+    select.select([], [s], [])
+    expect("SO_ERROR", s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 0)
+    expect("the second connect", s.connect_ex(("127.0.0.1", port)), 0)
+    expect("the third connect", s.connect_ex(("127.0.0.1", port)), errno.EISCONN)
+    s.setblocking(True)
+    return s
+
+
+def ask(port, i):
+    s = begin(port, i % 2)
+    change(s)
+    s.send(b"%d " % i)
+    answer = s.recv(1000)
+    expect("answer", answer, b"%d %d" % (i, s.getsockname()[1]))
+    expect("getpeername", s.getpeername(), ("127.0.0.1", port))
+    s.close()
+
+
+def client(port):
+    for i in range(TIMES):
+        ask(port, i)
+    before = descriptors()
+    for i in range(TIMES):
+        ask(port, i)
+    expect("few descriptors at the end", descriptors() < before + TIMES // 10, True)
+    print("through", flush=True)
+    os.read(0, 1)  # the listener is closed
+    s = socket.socket()
+    expect("connect to nobody", s.connect_ex(("127.0.0.1", port)), errno.ECONNREFUSED)
+
+
+values_of_new = values(socket.socket())
+if sys.argv[1] == "server":
+    serve()
+else:
+    client(int(sys.argv[2]))
+sys.exit(bool(bad))

@@ -1,0 +1,79 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# A connection for each request: most of them use one on that both programs have closed (core/stream/spare.h), and neither
+# end can tell. TAP.
+#
+#	SAMPLE=1 born.sh [PATTERN]	all cases of diff.sh (with that name); default every twentieth
+# shellcheck disable=SC2086,SC2317	# commands to put before others are several words
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+set -u
+. "$(dirname "$0")/lib.sh"
+
+py=$(dirname "$0")/born.py
+need python3
+need_shunt
+
+# end NAME COMMAND...: one of them in the background, with pipes NAME.in and NAME.out on descriptors of its own.
+end() {
+	local name=$1
+	shift
+	rm -f "$work/$name.in" "$work/$name.out"
+	mkfifo "$work/$name.in" "$work/$name.out"
+	SHUNT_STATS=$work/$name "$@" < "$work/$name.in" > "$work/$name.out" 2>&1 &
+}
+
+# await NAME FD WORD: until it says so. Else: what it says.
+await() {
+	local line
+	while read -r line <&"$2"; do
+		[ "$line" != "$3" ] || return 0
+		echo "# $1: $line"
+	done
+	[ -z "$3" ]
+}
+
+# pair COMMAND...: both ends behind these words.
+pair() {
+	local port server client status=0
+	end server "$@" python3 "$py" server
+	server=$!
+	exec 5> "$work/server.in" 6< "$work/server.out"
+	read -r _ port <&6 || return 1
+	end client "$@" python3 "$py" client "$port"
+	client=$!
+	exec 7> "$work/client.in" 8< "$work/client.out"
+	await client 8 through && echo >&5 && await server 6 closed && echo >&7 || status=1
+	await client 8 ''
+	exec 5>&- 7>&-
+	wait "$client" || status=1
+	wait "$server" || status=1
+	return $status
+}
+
+count() { # NAME FILE
+	sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" "$work/$2"
+}
+
+are_born() {
+	local connected accepted
+	connected=$(count births_connected client)
+	accepted=$(count births_accepted server)
+	echo "# $connected connected, $accepted accepted"
+	[ "$connected" -gt 10 ] && [ "$connected" = "$accepted" ]
+}
+
+are_equal() { # PATTERN
+	PASSES=born SAMPLE=${SAMPLE:-20} "$here/diff.sh" "$1" > "$work/diff" 2>&1 && return
+	sed 's/^/# /' "$work/diff"
+	return 1
+}
+
+check "bare" pair
+export SHUNT_BORN=auto
+check "shunted" pair $shunt_run
+check "connections were used again" are_born
+export SHUNT_BORN=off
+check "shunted, without" pair $shunt_run
+check "there was none" test "$(count births_connected client)" = 0
+check "every twentieth case of diff.sh, on such a connection" are_equal "${1:-.}"
+plan
