@@ -56,12 +56,27 @@ static bool kernel_must_wait(struct shunt_stream *stream, int fd, bool closing)
 	return true;
 }
 
+/*
+ * Bytes on the link: the kernel's end comes before FIN. A peer that has seen that finds the connection closed. Bytes on
+ * TCP: FIN comes first. The kernel's end does not count before it (shunt_eof_counts), and a program that was told of it
+ * would get EAGAIN.
+ */
+static bool fin_is_first(const struct shunt_stream *stream)
+{
+	const struct shunt_heading *heading = &stream->seat->out.heading;
+
+	return !shunt_heading_on_link(heading) && !shunt_heading_unpassed(heading) &&
+	       !shunt_heading_halted(heading);
+}
+
 void shunt_tx_end(struct shunt_stream *stream, int fd)
 {
 	struct shunt_engine *engine = shunt_stream_engine(stream);
+	bool ended = shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE);
 
-	if (!kernel_must_wait(stream, fd, true) &&
-	    !shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE)) /* before FIN, as in shutdown() */
+	if (fin_is_first(stream))
+		shunt_tx_finish(stream);
+	if (!kernel_must_wait(stream, fd, true) && !ended)
 		engine->sys->shutdown(fd, SHUT_WR);
 	shunt_tx_finish(stream);
 }
@@ -119,11 +134,12 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		result = -ENOTCONN;
 		goto leave;
 	}
+	if (send && linked && fin_is_first(stream) && shunt_stream_is(engine, fd, stream))
+		shunt_tx_finish(stream);
 	if (send && kernel_must_wait(stream, fd, false))
 		how = how == SHUT_RDWR ? SHUT_RD : -1;
 	if (receive && linked && shunt_proof_end_reading(stream))
 		how = how == SHUT_RDWR ? SHUT_WR : -1;
-	/* Before FIN: a peer that has seen that finds the connection closed. */
 	result = how >= 0 && engine->sys->shutdown(fd, how) ? -errno : 0;
 	if (send && shunt_stream_is(engine, fd, stream))
 		shunt_tx_finish(stream);
