@@ -168,21 +168,30 @@ bool shunt_repeat_catch_up(struct shunt_stream *stream, int fd)
 	return true;
 }
 
+/* The reader stands where it passes to TCP, so the kernel is asked already (reads_tcp() of ready.c). */
+static bool is_about_to_turn(const struct shunt_stream *stream)
+{
+	return shunt_intake_on_link(&stream->seat->in.intake) &&
+	       atomic_load(&stream->seat->in.boundary) == atomic_load(&stream->rx.head);
+}
+
 bool shunt_repeat_hides(struct shunt_stream *stream)
 {
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
+	bool dropped = true;
 	int there = 0;
 
-	if (!is_due(stream) || is_ahead(in) || shunt_intake_on_link(&in->intake))
+	if (!is_due(stream) || is_ahead(in) ||
+	    (shunt_intake_on_link(&in->intake) && !is_about_to_turn(stream)))
 		return false;
 	if (!shunt_lock_try(&rx->lock))
 		return true;	/* a reader is at it */
 	if (is_due(stream) && stream->fd >= 0)
-		shunt_repeat_catch_up(stream, stream->fd);
+		dropped = is_about_to_turn(stream) ? shunt_repeat_drop(stream, stream->fd, false) :
+						     shunt_repeat_catch_up(stream, stream->fd);
 	shunt_lock_leave(&rx->lock);
-	return shunt_intake_repeats(&in->intake) ||
-	       (!stream->group->sys->ioctl(stream->fd, FIONREAD, &there) && !there);
+	return !dropped || (!stream->group->sys->ioctl(stream->fd, FIONREAD, &there) && !there);
 }
 
 /* The kernel's queue has `wanted` bytes; `trusts`: or more of them are under way. */
