@@ -147,8 +147,8 @@ void shunt_young_ends(struct shunt_young *young, int64_t received, int64_t sent)
 bool shunt_young_set_nonblocking(struct shunt_engine *engine, struct shunt_young *young,
 				 bool nonblocking);
 bool shunt_young_set_corked(struct shunt_engine *engine, struct shunt_young *young, bool corked);
-/* Before the program sets an option of its socket that needs no stream. */
-void shunt_young_option(struct shunt_engine *engine, struct shunt_young *young, int level,
+/* Before the program sets an option of its socket. */
+bool shunt_young_option(struct shunt_engine *engine, struct shunt_young *young, int level,
 			int name);
 /* epoll_ctl() of a set that the table has, including the real call. False: it must be a stream first. Result: 0 or -errno. */
 bool shunt_young_ctl(struct shunt_engine *engine, struct shunt_young *young,

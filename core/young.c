@@ -69,7 +69,7 @@ static void begin(struct shunt_engine *engine, struct shunt_young *young, uint8_
 	young->nonblocking = nonblocking;
 	young->corked = young->shared = false;
 	young->uses = 0;
-	atomic_store_explicit(&young->changed, 0, memory_order_relaxed);
+	young->changed = 0;
 	young->received = young->sent = young->born = 0;
 	young->set = NULL;
 	shunt_files_set(engine->fds.files, young->fd, &young->file);
@@ -83,7 +83,7 @@ static void carry_over(struct shunt_stream *stream, const struct shunt_young *yo
 	stream->sharing.forked = young->shared ? SHUNT_FORK_LOST : 0;
 	atomic_store(&stream->uses, young->uses);
 	atomic_store(&stream->usage, young->uses ? SHUNT_USE_BEGUN : SHUNT_USE_NONE);
-	atomic_store(&stream->options.changed, atomic_load(&young->changed));
+	atomic_store(&stream->options.changed, young->changed);
 	atomic_store(&stream->tx.corked, young->corked);
 	atomic_store(&stream->rx.head, young->received);
 	shunt_bytes_add(&stream->rx.bytes, 0, young->received, false);
@@ -389,10 +389,18 @@ bool shunt_young_set_corked(struct shunt_engine *engine, struct shunt_young *you
 	return there;
 }
 
-void shunt_young_option(struct shunt_engine *engine, struct shunt_young *young, int level, int name)
+bool shunt_young_option(struct shunt_engine *engine, struct shunt_young *young, int level, int name)
 {
-	if (engine->config.born)
-		atomic_fetch_or(&young->changed, shunt_spare_option_bit(level, name));
+	bool there;
+
+	if (!engine->config.born)
+		return true;
+	shunt_lock_take(&young->lock);
+	there = is_there(engine, young);
+	if (there)
+		young->changed |= shunt_spare_option_bit(level, name);
+	shunt_lock_leave(&young->lock);
+	return there;
 }
 
 /* A second set, and what the kernel would disable, are a stream's business. */

@@ -138,8 +138,9 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 	struct shunt_file *file;
 	struct shunt_stream *stream;
 
-	if (unlikely(young))
-		shunt_young_option(shunt_process.engine, young, level, name);
+	if (unlikely(young) &&
+	    !shunt_inside(shunt_young_option(shunt_process.engine, young, level, name)))
+		young = NULL;
 	if (unlikely(young) && shunt_option_at(level, name)->flags & SHUNT_OPTION_YOUNG)
 		return real(setsockopt)(fd, level, name, value, length);
 	if (unlikely(young) && level == IPPROTO_TCP && name == TCP_CORK)

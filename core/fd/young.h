@@ -47,7 +47,7 @@ struct shunt_young {
 	bool nonblocking;
 	bool corked;		/* TCP_CORK */
 	bool shared;		/* a fork has made a second owner */
-	_Atomic uint16_t changed;	/* options that the program has set: struct shunt_options */
+	uint16_t changed;	/* options that the program has set: struct shunt_options */
 	uint32_t uses;		/* calls that would have moved bytes */
 	uint64_t received, sent;
 	uint64_t born;		/* ns; 0: its age was not asked for yet */
