@@ -2,7 +2,6 @@
 #include "core/born.h"
 #include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/api.h"
@@ -21,7 +20,6 @@
 #define REAL_EVERY 1000 /* births at an address, after which the kernel is asked again */
 #define FIRST_PAUSE 1000u /* us between two connections that are to become spares, where the first has not */
 #define LAST_PAUSE 1000000u
-#define TURNS 4 /* births in a row, before the kernel's queue is asked first */
 
 /* --- connect() --- */
 
@@ -223,45 +221,50 @@ static struct shunt_stream *only_listener(struct shunt_engine *engine,
 }
 
 /* Sleepers look again, and its registrations go to the companion. */
-static bool begin(struct shunt_engine *engine, struct shunt_stream *listener)
+static struct shunt_births *begin(struct shunt_engine *engine, struct shunt_stream *listener)
 {
-	struct shunt_births *births = calloc(1, sizeof(*births));
+	struct shunt_births *births;
 
-	if (!births || shunt_epset_prepare(engine, listener)) {
-		free(births);
-		return false;
-	}
-	births->listener = listener;
+	if (!listener->births && shunt_epset_prepare(engine, listener))
+		return NULL;
 	shunt_lock_take(&engine->group.lock);
-	listener->births = births;
-	shunt_sleep_notify(listener, SHUNT_READY_TRACK);
+	births = listener->births;
+	if (!births) {
+		births = shunt_births_begin(&engine->group, listener);
+		shunt_sleep_notify(listener, SHUNT_READY_TRACK);
+	}
+	if (births)
+		shunt_births_use(births);
 	shunt_lock_leave(&engine->group.lock);
-	return true;
+	return births;
 }
 
 struct shunt_births *shunt_born_births(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_stream *listener = only_listener(engine, stream);
 
-	if (!listener || (!listener->births && !begin(engine, listener)))
-		return NULL;
-	return listener->births;
+	return listener ? begin(engine, listener) : NULL;
 }
 
 void shunt_born_end(struct shunt_engine *engine, struct shunt_stream *listener)
 {
-	struct shunt_births *births = listener->births;
+	struct shunt_births *births;
 
-	if (!births)
+	if (!listener->births)
 		return;
 	shunt_lock_take(&engine->group.lock);
-	births->listener = NULL;
-	births->first = births->last = NULL;
-	births->count = 0;
-	listener->births = NULL;
-	shunt_sleep_notify(listener, SHUNT_READY_TRACK);
+	births = listener->births;
+	if (births) {
+		shunt_births_end(births);
+		shunt_sleep_notify(listener, SHUNT_READY_TRACK);
+	}
 	shunt_lock_leave(&engine->group.lock);
+	if (!births)
+		return;
 	shunt_spares_end(engine, births);
+	shunt_lock_take(&engine->group.lock);
+	shunt_births_let_go(&engine->group, births);
+	shunt_lock_leave(&engine->group.lock);
 }
 
 void shunt_born_look(struct shunt_engine *engine)
@@ -280,8 +283,17 @@ void shunt_born_look(struct shunt_engine *engine)
 	} while (listener);
 }
 
-static int take(struct shunt_engine *engine, struct shunt_births *births,
-		struct shunt_stream *stream, int flags)
+/* There is no number, or the table does not reach so far. */
+static int refused(struct shunt_engine *engine, int fd)
+{
+	int error = fd < 0 ? errno : EMFILE;
+
+	if (fd >= 0)
+		engine->sys->close(fd);
+	return -error;
+}
+
+static int take(struct shunt_engine *engine, struct shunt_stream *stream, int flags)
 {
 	int fd;
 
@@ -292,11 +304,11 @@ static int take(struct shunt_engine *engine, struct shunt_births *births,
 	if (fd >= 0 && (size_t)fd < engine->fds.files->limit)
 		shunt_spare_take(engine, stream, fd, flags & SOCK_NONBLOCK);
 	else
-		fd = fd < 0 ? -errno : -EMFILE;
+		fd = refused(engine, fd);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (fd < 0)
-		shunt_births_push_back(births, stream);
+		shunt_births_push_back(stream);
 	else
 		atomic_fetch_add(&engine->spares.accepted, 1);
 	return fd;
@@ -305,22 +317,16 @@ static int take(struct shunt_engine *engine, struct shunt_births *births,
 int shunt_born_accept(struct shunt_engine *engine, struct shunt_stream *listener, bool again,
 		      int flags, struct sockaddr *address, socklen_t *length)
 {
-	struct shunt_births *births = listener->births;
 	struct shunt_stream *stream;
 	int fd;
 
-	if (!births || !births->count)
+	if (!shunt_births_wait(listener))
 		return -EAGAIN;
-	if (!shunt_stream_is_nonblocking(listener) || (!again && births->turns >= TURNS)) {
-		births->turns = 0;
-		if (!again && shunt_stream_is_nonblocking(listener))
-			return -EAGAIN;
-	}
-	stream = shunt_births_pop(&engine->group, births);
+	stream = shunt_births_pop(&engine->group, listener,
+				  again || !shunt_stream_is_nonblocking(listener));
 	if (!stream)
 		return -EAGAIN;
-	births->turns++;
-	fd = take(engine, births, stream, flags);
+	fd = take(engine, stream, flags);
 	if (fd >= 0 && address)
 		engine->sys->getpeername(fd, address, length);
 	return fd;

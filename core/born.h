@@ -16,7 +16,7 @@ struct shunt_stream;
 /* The connection that has been made is to be claimed at once, so that spares come of it, or may be used on. */
 bool shunt_born_wants_seed(struct shunt_engine *engine, int fd, const struct sockaddr *address,
 			   socklen_t length);
-/* Births of the listener at which the connection was accepted. NULL: it can have none. Both locks of the stream held. */
+/* Births of the listener at which the connection was accepted, in use once more. NULL: it can have none. Both locks of the stream held. */
 struct shunt_births *shunt_born_births(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The listener is closed, or it blocks, or another process accepts there, too: it has none from now on. No lock held. */
 void shunt_born_end(struct shunt_engine *engine, struct shunt_stream *listener);

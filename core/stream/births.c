@@ -1,20 +1,72 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/births.h"
+#include <stdlib.h>
 #include <sys/epoll.h>
-#include "core/poll/group.h"
+#include "core/engine.h"
+#include "core/stream/kept.h"
 #include "core/stream/stream.h"
 #include "core/stream/sleep.h"
 #include "core/stream/spare.h"
 #include "core/stream/wait.h"
+
+#define TURNS 4 /* births in a row, before the kernel's queue is asked first */
+
+/* --- of a listener --- */
+
+struct shunt_births *shunt_births_begin(struct shunt_group *group, struct shunt_stream *listener)
+{
+	struct shunt_spares *spares = &shunt_engine_of(group, group)->spares;
+	struct shunt_births *births = spares->births;
+
+	shunt_assert_held(&group->lock);
+	if (births)
+		spares->births = births->next;
+	else
+		births = malloc(sizeof(*births));
+	if (!births)
+		return NULL;
+	*births = (struct shunt_births) { .listener = listener, .uses = 1 };
+	__atomic_store_n(&listener->births, births, __ATOMIC_RELEASE);
+	return births;
+}
+
+void shunt_births_use(struct shunt_births *births)
+{
+	births->uses++;
+}
+
+void shunt_births_let_go(struct shunt_group *group, struct shunt_births *births)
+{
+	struct shunt_spares *spares = &shunt_engine_of(group, group)->spares;
+
+	shunt_assert_held(&group->lock);
+	if (!births || --births->uses)
+		return;
+	births->next = spares->births;
+	spares->births = births;
+}
+
+void shunt_births_end(struct shunt_births *births)
+{
+	births->listener->births = NULL;
+	births->listener = NULL;
+	births->first = births->last = NULL;
+	births->count = 0;
+}
+
+/* --- births --- */
 
 const char *shunt_births_add(struct shunt_stream *stream, uint64_t at)
 {
 	struct shunt_births *births = stream->spare->births;
 
 	shunt_assert_held(&stream->group->lock);
+	if (atomic_load(&stream->spare->ends))
+		return NULL;	/* the RESET that says so was on its way */
 	if (stream->role != SHUNT_ACCEPTOR || at || atomic_exchange(&stream->spare->born, true))
 		return "a birth out of turn";
 	stream->spare->next = NULL;
+	stream->spare->popped = false;
 	if (births->last)
 		births->last->spare->next = stream;
 	else
@@ -33,13 +85,21 @@ bool shunt_births_wait(const struct shunt_stream *listener)
 	return births && __atomic_load_n(&births->count, __ATOMIC_RELAXED);
 }
 
-struct shunt_stream *shunt_births_pop(struct shunt_group *group, struct shunt_births *births)
+struct shunt_stream *shunt_births_pop(struct shunt_group *group, struct shunt_stream *listener,
+				      bool again)
 {
-	struct shunt_stream *stream;
+	struct shunt_stream *stream = NULL;
+	struct shunt_births *births;
 
 	shunt_lock_take(&group->lock);
-	stream = births->first;
+	births = listener->births;
+	if (births && births->turns >= TURNS && !again)
+		births->turns = 0;
+	else if (births)
+		stream = births->first;
 	if (stream) {
+		births->turns++;
+		stream->spare->popped = true;
 		births->first = stream->spare->next;
 		if (!births->first)
 			births->last = NULL;
@@ -49,13 +109,20 @@ struct shunt_stream *shunt_births_pop(struct shunt_group *group, struct shunt_bi
 	return stream;
 }
 
-void shunt_births_push_back(struct shunt_births *births, struct shunt_stream *stream)
+void shunt_births_push_back(struct shunt_stream *stream)
 {
+	struct shunt_births *births = stream->spare->births;
+
 	shunt_lock_take(&stream->group->lock);
-	stream->spare->next = births->first;
-	births->first = stream;
-	if (!births->last)
-		births->last = stream;
-	births->count++;
+	stream->spare->popped = false;
+	if (births->listener) {
+		stream->spare->next = births->first;
+		births->first = stream;
+		if (!births->last)
+			births->last = stream;
+		births->count++;
+	} else {
+		shunt_kept_ends(stream);
+	}
 	shunt_lock_leave(&stream->group->lock);
 }

@@ -16,22 +16,35 @@
 struct shunt_group;
 struct shunt_stream;
 
+/* Its memory is used for another listener later, and stays mapped. group.lock. */
 struct shunt_births {
-	struct shunt_stream *
-		listener; /* NULL: it is closed, or has births no more; group.lock, as are the next */
+	struct shunt_stream *listener; /* NULL: it is closed, or has births no more */
 	struct shunt_stream *first, *last;
 	uint32_t count;
+	uint32_t uses; /* by the listener, and by each of its spares */
+	struct shunt_births *next; /* unused ones */
 	uint32_t
-		turns; /* births in a row that were taken before the kernel was asked; the accepting thread */
+		turns; /* births in a row that were taken before the kernel was asked */
 };
 
-/* The peer has connected anew: UPGRADE to a spare that rests. NULL, or what is wrong with it. group.lock held. */
+/* For a listener that has none yet. NULL: there is no memory. group.lock held, as for the next. */
+struct shunt_births *shunt_births_begin(struct shunt_group *group, struct shunt_stream *listener);
+void shunt_births_use(struct shunt_births *births);
+/* NULL is allowed. */
+void shunt_births_let_go(struct shunt_group *group, struct shunt_births *births);
+/* The listener has none from now on. */
+void shunt_births_end(struct shunt_births *births);
+/* The peer has connected anew: UPGRADE to a spare that rests. NULL, or what is wrong with it. */
 const char *shunt_births_add(struct shunt_stream *stream, uint64_t at);
 /* The listener is readable by births. Any thread. */
 bool shunt_births_wait(const struct shunt_stream *listener);
-/* The first of them, which is not listed any more. NULL: there is none. */
-struct shunt_stream *shunt_births_pop(struct shunt_group *group, struct shunt_births *births);
-/* It could not be given a number: it is the first again. */
-void shunt_births_push_back(struct shunt_births *births, struct shunt_stream *stream);
+/*
+ * The first of them, which is not listed any more. NULL: there is none, or the kernel's queue is to be asked before. `again`: it
+ * has been. No lock held.
+ */
+struct shunt_stream *shunt_births_pop(struct shunt_group *group, struct shunt_stream *listener,
+				      bool again);
+/* It could not be given a number: it is the first again. No lock held. */
+void shunt_births_push_back(struct shunt_stream *stream);
 
 #endif

@@ -104,6 +104,9 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 
 	if (__builtin_expect(stream->spare != NULL, 0) && atomic_load(&stream->spare->rests))
 		return shunt_births_add(stream, at);
+	if (__builtin_expect(atomic_load(&stream->state) == SHUNT_CLOSED, 0) &&
+	    shunt_end_has(&stream->end, SHUNT_END_BROKEN))
+		return NULL;	/* a spare that has just been given up, and reset */
 	if (atomic_load(&in->proof.state) != SHUNT_PROVEN)
 		return "an upgrade before its proof";
 	if (__builtin_expect(at < atomic_load(&rx->head), 0) && shunt_repeat_overtook(stream, at)) {

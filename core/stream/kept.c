@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include "core/engine.h"
 #include "core/fd/own_fds.h"
+#include "core/stream/births.h"
 #include "core/stream/spare.h"
 
 void shunt_kept_forget(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -14,10 +15,19 @@ void shunt_kept_forget(struct shunt_engine *engine, struct shunt_stream *stream)
 		return;
 	shunt_lock_take(&engine->group.lock);
 	stream->spare = NULL;
+	shunt_births_let_go(&engine->group, spare->births);
 	shunt_lock_leave(&engine->group.lock);
 	shunt_own_fds_close(&engine->fds, spare->fd);
 	atomic_fetch_sub(&engine->spares.count, 1);
 	free(spare);
+}
+
+void shunt_kept_ends(struct shunt_stream *stream)
+{
+	struct shunt_engine *engine = shunt_stream_engine(stream);
+
+	atomic_store(&stream->spare->ends, true);
+	shunt_loop_post(&engine->loop, &engine->work.tasks.spare);
 }
 
 bool shunt_kept_by_both(const struct shunt_stream *stream)
@@ -37,10 +47,10 @@ void shunt_kept_later(struct shunt_stream *stream)
 	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_stream *first = atomic_load(&engine->spares.again);
 
-	if (!stream->spare || atomic_exchange(&stream->spare->listed, true))
+	if (!stream->spare || atomic_exchange(&stream->listed, true))
 		return;
 	do {
-		stream->next_reap = first;
+		stream->next_again = first;
 	} while (!atomic_compare_exchange_weak(&engine->spares.again, &first, stream));
 	atomic_store(&engine->group.after_due, true); /* whoever polls next looks at it */
 }

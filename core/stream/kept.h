@@ -12,6 +12,8 @@ struct shunt_stream;
 void shunt_kept_forget(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Something has happened to one: both ends have released it, the peer has said something, its link has ended. Any lock may be held. */
 void shunt_kept_later(struct shunt_stream *stream);
+/* The service thread is to give it up. Any lock may be held. */
+void shunt_kept_ends(struct shunt_stream *stream);
 /* Both have released it, and keep it. */
 bool shunt_kept_by_both(const struct shunt_stream *stream);
 /* Nobody uses it, and it may be taken. Any thread that keeps the stream. */

@@ -213,7 +213,8 @@ static bool note_address(struct shunt_engine *engine, struct shunt_spare *spare,
 	return !shunt_address_of(&address, peer, &spare->port);
 }
 
-static bool make(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+/* stream->spare, if there is room and memory for it. */
+static void make(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	struct shunt_spare *spare;
 
@@ -231,12 +232,26 @@ static bool make(struct shunt_engine *engine, struct shunt_stream *stream, int f
 		stream->spare = spare;
 		shunt_loop_change(&engine->loop, fd, &stream->source, EPOLLIN | EPOLLET);
 		shunt_loop_post(&engine->loop, &engine->work.tasks.spare);
-		return true;
+		return;
 	}
 	free(spare);
 undo:
 	atomic_fetch_sub(&engine->spares.count, 1);
-	return false;
+}
+
+/* `births` are in use by it now, in place of those that it had. */
+static void enter(struct shunt_engine *engine, struct shunt_stream *stream,
+		  struct shunt_births *births)
+{
+	struct shunt_births *had = births;
+
+	shunt_lock_take(&engine->group.lock);
+	if (stream->spare) {
+		had = stream->spare->births;
+		stream->spare->births = births;
+	}
+	shunt_births_let_go(&engine->group, had);
+	shunt_lock_leave(&engine->group.lock);
 }
 
 bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
@@ -252,9 +267,11 @@ bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, 
 		if (!births)
 			return false;
 	}
-	if (!stream->spare && !make(engine, stream, fd))
+	if (!stream->spare)
+		make(engine, stream, fd);
+	enter(engine, stream, births);
+	if (!stream->spare)
 		return false;
-	stream->spare->births = births;
 	stream->spare->nonblocking = shunt_stream_is_nonblocking(stream);
 	if (!put_back(engine, stream))
 		return false;
@@ -312,6 +329,7 @@ static void begin_anew(struct shunt_engine *engine, struct shunt_stream *stream)
 	spare->since = shunt_now(engine);
 	spare->untold = false;
 	atomic_store(&spare->born, false);
+	atomic_store(&spare->ends, false);
 	atomic_store(&spare->rests, true);
 	if (stream->role == SHUNT_ACCEPTOR) {
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_REST);
@@ -339,8 +357,11 @@ static enum next look_at(struct shunt_engine *engine, struct shunt_stream *strea
 {
 	uint8_t state = atomic_load(&stream->state), release = atomic_load(&stream->seat->release);
 
-	if (state == SHUNT_LINKED && stream->spare && atomic_load(&stream->spare->rests))
-		return !link_is_up(stream) || release & SHUNT_RELEASE_HEARD ||
+	if (shunt_kept_rests(stream) && atomic_load(&stream->spare->born))
+		return NOTHING;	/* accept() gives it to the program, however it has ended */
+	if (shunt_kept_rests(stream))	/* a failover may have made it the kernel's */
+		return state != SHUNT_LINKED || !link_is_up(stream) ||
+				       release & SHUNT_RELEASE_HEARD ||
 				       shunt_end_has(&stream->end, ENDS) ?
 			       ENDS_NOW :
 			       NOTHING;
@@ -367,12 +388,10 @@ static bool run(struct shunt_engine *engine, struct shunt_stream *stream)
 		return false;
 	}
 	next = look_at(engine, stream);
+	if (next == ENDS_NOW)
+		shunt_kept_ends(stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
-	if (next == ENDS_NOW) {
-		atomic_store(&stream->spare->ends, true);
-		shunt_loop_post(&engine->loop, &engine->work.tasks.spare);
-	}
 	if (next == REAPED)
 		shunt_streams_reap_later(stream);
 	return true;
@@ -386,10 +405,11 @@ void shunt_spares_look(struct shunt_group *group)
 	if (!atomic_load_explicit(&engine->spares.again, memory_order_relaxed))
 		return;
 	for (stream = atomic_exchange(&engine->spares.again, NULL); stream; stream = next) {
-		next = stream->next_reap;
-		if (stream->spare)
-			atomic_store(&stream->spare->listed, false);
-		if (!run(engine, stream))
+		next = stream->next_again;
+		atomic_store(&stream->listed, false);
+		if (run(engine, stream))
+			shunt_streams_free(stream);
+		else
 			shunt_kept_later(stream);
 	}
 }
@@ -409,18 +429,32 @@ static void unlist(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_fetch_sub(&engine->spares.resting, 1);
 }
 
+/* A birth waits for accept(), unless the listener has gone, or is being accepted. From here on there will be none. */
+static bool may_end(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_spare *spare = stream->spare;
+	bool ends = shunt_kept_rests(stream);
+
+	shunt_lock_take(&engine->group.lock);
+	if (ends && atomic_load(&spare->born) && (spare->popped || spare->births->listener))
+		ends = false;
+	if (ends)
+		atomic_store(&spare->ends, true);
+	shunt_lock_leave(&engine->group.lock);
+	return ends;
+}
+
 void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	bool rests, seated = false;
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
-	rests = stream->spare && atomic_load(&stream->spare->rests) &&
-		atomic_load(&stream->state) == SHUNT_LINKED;
+	rests = may_end(engine, stream);
 	if (rests) {
 		shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
 		shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
-		if (stream->seat->link) {
+		if (stream->seat->link && atomic_load(&stream->state) == SHUNT_LINKED) {
 			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
 			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
 			shunt_streams_leave_dead(stream);
@@ -479,8 +513,10 @@ static void end_idle(struct shunt_engine *engine, uint64_t now)
 		stream = engine->spares.first;
 		while (stream && stream->spare->since + IDLE > now)
 			stream = stream->spare->next;
-		if (stream)
+		if (stream) {
+			unlist(engine, stream);
 			stream->holds++;
+		}
 		shunt_lock_leave(&engine->streams_lock);
 		if (stream) {
 			shunt_spare_end(engine, stream);

@@ -44,8 +44,8 @@ struct shunt_spare {
 	int fd; /* our own copy of the socket */
 	_Atomic bool
 		rests; /* both programs have closed it, and it has begun anew; changes under both locks */
-	_Atomic bool listed; /* in engine.spares.again */
 	_Atomic bool born; /* acceptors: the peer has connected; group.lock */
+	bool popped; /* accept() is about to give it to the program, or to list it again; group.lock */
 	_Atomic bool ends; /* it is to be given up, by the service thread */
 	bool untold; /* connect() has said EINPROGRESS, and the next one says that it is connected */
 	bool nonblocking; /* the socket is */
@@ -54,7 +54,7 @@ struct shunt_spare {
 	sa_family_t family; /* connectors: of the socket, and the port that it has connected to */
 	uint16_t port;
 	uint64_t since; /* ns; it rests, or is in use */
-	struct shunt_births *births; /* acceptors: of its listener */
+	struct shunt_births *births; /* acceptors: of its listener; group.lock */
 	struct shunt_stream *next; /* connectors that rest: streams_lock; births: group.lock */
 };
 
@@ -71,6 +71,7 @@ struct shunt_spares {
 	_Atomic(struct shunt_stream *)
 		again; /* something has happened to them: shunt_spares_look() */
 	struct shunt_stream *first; /* connectors that rest; streams_lock */
+	struct shunt_births *births; /* unused ones; group.lock */
 	_Atomic uint32_t count, resting;
 	_Atomic uint64_t connected, accepted; /* births, of each end */
 	struct shunt_spare_place places[SHUNT_SHORT_LIVED_PLACES];

@@ -223,7 +223,8 @@ static void give_up_seat(struct shunt_stream *stream)
 static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_assert_held(&engine->streams_lock);
-	if (!is_in_use(stream) || stream->holds || stream->seat->link || stream->fd >= 0)
+	if (!is_in_use(stream) || stream->holds || atomic_load(&stream->listed) ||
+	    stream->seat->link || stream->fd >= 0)
 		return;
 	atomic_store(&stream->state, SHUNT_UNUSED);
 	give_up_seat(stream);

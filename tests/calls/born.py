@@ -12,6 +12,7 @@ import socket
 import sys
 
 TIMES = 400
+LEAVES = 100  # connections that are closed behind their only message
 OPTIONS = [
     (socket.IPPROTO_TCP, socket.TCP_NODELAY),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
@@ -51,7 +52,7 @@ def serve():
     poll.register(listener, select.EPOLLIN)
     poll.register(0, select.EPOLLIN)
     clients = {}
-    lowest = None
+    left = 0
     while listener or clients:
         for fd, _ in poll.poll():
             if fd == 0:
@@ -66,8 +67,7 @@ def serve():
                     client, address = listener.accept()
                 except BlockingIOError:
                     continue
-                lowest = lowest or client.fileno()
-                expect("a low number", client.fileno() <= lowest + len(clients) + 1, True)
+                expect("a number of the program's", client.fileno() < 1000, True)
                 expect("getpeername", client.getpeername(), address)
                 expect("options of what was accepted", values(client), first)
                 expect("O_NONBLOCK of what was accepted", os.get_blocking(client.fileno()), True)
@@ -78,12 +78,16 @@ def serve():
             else:
                 client = clients[fd]
                 data = client.recv(1000)
+                left += data == b"left"
+                if data == b"left":
+                    continue
                 if data:
                     client.send(data + b"%d" % client.getpeername()[1])
                     continue
                 poll.unregister(client)
                 client.close()
                 del clients[fd]
+    expect("messages of those that have closed", left, LEAVES)
 
 
 def begin(port, blocking):
@@ -115,6 +119,10 @@ def ask(port, i):
 def client(port):
     for i in range(TIMES):
         ask(port, i)
+    for i in range(LEAVES):
+        s = begin(port, True)
+        s.send(b"left")
+        s.close()
     before = descriptors()
     for i in range(TIMES):
         ask(port, i)
