@@ -184,6 +184,10 @@ static void say_end(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_assert_held(&stream->tx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return;
+	if (shunt_kept_rests(stream)) {
+		shunt_spare_give_up(stream);
+		return;
+	}
 	if (shunt_streams_resets(stream, stream->fd))
 		shunt_streams_reset(engine, stream, stream->fd);
 	else
@@ -260,6 +264,7 @@ void shunt_engine_finish(struct shunt_engine *engine)
 
 		retire_shared(engine);
 		until = shunt_now(engine) + LINGER;
+		shunt_spares_leave(engine, until);
 		shunt_hand_back_all(engine, until);
 		shunt_throttle_open_all(engine);
 		shunt_await_drained(engine, until);

@@ -54,6 +54,16 @@ static uint64_t read_of_link(const struct shunt_lane *lane, const struct shunt_s
 	return head < tail ? head : tail;
 }
 
+static uint64_t release_value(const struct shunt_lane *lane, struct shunt_seat *seat)
+{
+	uint8_t release = atomic_load(&seat->release);
+
+	if (release & SHUNT_RELEASE_GIVES_UP)
+		return SHUNT_RELEASE_GIVEN_UP;
+	return lane->hooks->read_to(seat) |
+	       (release & SHUNT_RELEASE_KEPT ? SHUNT_RELEASE_AND_KEEP : 0);
+}
+
 static uint64_t control_value(const struct shunt_lane *lane, struct shunt_seat *seat,
 			      enum shunt_imm type, uint32_t work)
 {
@@ -69,9 +79,7 @@ static uint64_t control_value(const struct shunt_lane *lane, struct shunt_seat *
 	case SHUNT_IMM_CREDIT:
 		return read_of_link(lane, seat);
 	case SHUNT_IMM_RELEASE:
-		return lane->hooks->read_to(seat) |
-		       (atomic_load(&seat->release) & SHUNT_RELEASE_KEPT ? SHUNT_RELEASE_AND_KEEP :
-									   0);
+		return release_value(lane, seat);
 	case SHUNT_IMM_SWITCHED:
 		return atomic_load(&seat->in.switched);
 	case SHUNT_IMM_RING:

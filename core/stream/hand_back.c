@@ -9,6 +9,7 @@
 #include "core/lane/send_queue.h"
 #include "core/stream/backlog.h"
 #include "core/stream/credit.h"
+#include "core/stream/kept.h"
 #include "core/stream/overflow.h"
 #include "core/stream/sleep.h"
 #include "core/stream/wait.h"
@@ -168,9 +169,11 @@ static bool can_hand_back(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_seat_out *out = &stream->seat->out;
 
-	if (atomic_load(&stream->state) != SHUNT_LINKED || !shunt_heading_on_link(&out->heading))
+	if (!shunt_heading_on_link(&out->heading) || tx->backlog.bytes)
 		return false;
-	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) || tx->backlog.bytes)
+	if (atomic_load(&stream->state) != SHUNT_LINKED && !shunt_kept_waits(stream))
+		return false;
+	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && !shunt_seat_fin_is_due(out))
 		return false;
 	if (shunt_lane_keeps(stream->seat->lane) || stream->group->config->soft_model[0])
 		return false;

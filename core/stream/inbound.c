@@ -35,7 +35,7 @@ static uint64_t ring_end(const struct shunt_stream *stream)
 static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (!shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
-	    atomic_load(&stream->state) != SHUNT_LINKED ||
+	    (atomic_load(&stream->state) != SHUNT_LINKED && !shunt_kept_waits(stream)) ||
 	    shunt_end_learn(&stream->end, SHUNT_LEARN_REFUSAL, 0) & SHUNT_END_REFUSED)
 		return;
 	shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
@@ -283,6 +283,47 @@ static bool is_offset(enum shunt_imm type)
 	       type == SHUNT_IMM_RING_FROM || type == SHUNT_IMM_REPEAT;
 }
 
+/*
+ * An acceptor's spare may release a second time, that it has begun anew, and a third time, that it has been given up. One word
+ * has the last value, so messages are told apart by their number.
+ */
+static const char *on_release(struct shunt_engine *engine, struct shunt_stream *stream,
+			      uint64_t value)
+{
+	if (__builtin_expect(value >= SHUNT_RELEASE_GIVEN_UP, 0)) {
+		if (shunt_stream_looks_released(stream))
+			return shunt_spare_heard(engine, stream, value);
+		/* A reset comes before the release of what was given up. Before that of what is kept there is none. */
+		value = shunt_end_has(&stream->end, SHUNT_END_RESET) ?
+				0 :
+				SHUNT_RELEASE_AND_KEEP | INT64_MAX; /* overtaken: all has been read */
+	}
+	if (shunt_stream_looks_released(stream))
+		return "a second release";
+	if (value & SHUNT_RELEASE_AND_KEEP)
+		atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_KEEPS);
+	value &= ~SHUNT_RELEASE_AND_KEEP;
+	shunt_reset_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
+	atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_HEARD);
+	shunt_spare_answer(engine, stream);
+	if (!stream->seat->link->initiator &&
+	    atomic_load(&stream->claim.state) == SHUNT_CLAIM_LEAVING)
+		return "a release behind a refusal";	/* who refuses was never there */
+	if (__builtin_expect(shunt_seat_fin_is_due(&stream->seat->out), 0)) {	/* it may not have to wait any more */
+		shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
+		shunt_roster_kick(&engine->group, stream->seat->lane);
+	}
+	shunt_credit_go_on(stream);
+	/* Behind a reset all has been told. */
+	shunt_sleep_notify(
+		stream,
+		SHUNT_READY_RELEASED |
+			(shunt_end_has(&stream->end, SHUNT_END_RESET) ? 0 : EPOLLOUT));
+	shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
+	shunt_kept_later(stream);
+	return NULL;
+}
+
 static const char *on_control(struct shunt_engine *engine, struct shunt_stream *stream,
 			      enum shunt_imm type)
 {
@@ -314,32 +355,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 	case SHUNT_IMM_RING_FROM:
 		return on_ring_from(stream, value);
 	case SHUNT_IMM_RELEASE:
-		if (shunt_stream_looks_released(stream))
-			return value == SHUNT_RELEASE_ANEW ? shunt_spare_heard(engine, stream) :
-							     "a second release";
-		if (__builtin_expect(value == SHUNT_RELEASE_ANEW, 0))
-			value = SHUNT_RELEASE_AND_KEEP | INT64_MAX;	/* the second has overtaken it: all has been read */
-		if (value & SHUNT_RELEASE_AND_KEEP)
-			atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_KEEPS);
-		value &= ~SHUNT_RELEASE_AND_KEEP;
-		shunt_reset_unread_heard(engine, stream, value);	/* first: who sees the other leaves the link */
-		atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_HEARD);
-		if (!stream->seat->link->initiator &&
-		    atomic_load(&stream->claim.state) == SHUNT_CLAIM_LEAVING)
-			return "a release behind a refusal";	/* who refuses was never there */
-		if (__builtin_expect(shunt_seat_fin_is_due(&stream->seat->out), 0)) {	/* it may not have to wait any more */
-			shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
-			shunt_roster_kick(&engine->group, stream->seat->lane);
-		}
-		shunt_credit_go_on(stream);
-		/* Behind a reset all has been told. */
-		shunt_sleep_notify(
-			stream,
-			SHUNT_READY_RELEASED |
-				(shunt_end_has(&stream->end, SHUNT_END_RESET) ? 0 : EPOLLOUT));
-		shunt_streams_released(stream, SHUNT_RELEASED_BY_PEER);
-		shunt_kept_later(stream);
-		return NULL;
+		return on_release(engine, stream, value);
 	default:
 		return "an immediate of unknown type";
 	}
@@ -380,6 +396,15 @@ static __attribute__((noinline)) const char *count_arrival(struct shunt_lane *la
 		       NULL;
 }
 
+/* Behind its RELEASE the peer may say that it has begun anew, and that it gives up since. */
+static bool is_of_spare(const struct shunt_stream *stream, enum shunt_imm type)
+{
+	uint8_t release = atomic_load(&stream->seat->release);
+
+	return (type == SHUNT_IMM_RELEASE && release & SHUNT_RELEASE_KEPT) ||
+	       (type == SHUNT_IMM_RESET && release & SHUNT_RELEASE_RESTS);
+}
+
 static const char *on_message(struct shunt_engine *engine, struct shunt_lane *lane,
 			      const struct ibv_wc *wc)
 {
@@ -393,9 +418,7 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 	if (stream && atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_CANDIDATE &&
 	    type != SHUNT_IMM_FIN && type != SHUNT_IMM_RESET && type != SHUNT_IMM_RELEASE)
 		return "a message for a stream that was not agreed on";
-	if (!stream || (shunt_stream_looks_released(stream) &&
-			!(type == SHUNT_IMM_RELEASE &&
-			  atomic_load(&stream->seat->release) & SHUNT_RELEASE_KEPT)))
+	if (!stream || (shunt_stream_looks_released(stream) && !is_of_spare(stream, type)))
 		return "a message for no stream";
 	if (__builtin_expect(stream->seat->lane != lane, 0))
 		return "a message on a lane that is not its stream's";

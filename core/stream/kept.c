@@ -37,6 +37,11 @@ bool shunt_kept_by_both(const struct shunt_stream *stream)
 	return (atomic_load(&stream->seat->release) & both) == both;
 }
 
+bool shunt_kept_waits(const struct shunt_stream *stream)
+{
+	return stream->spare && atomic_load(&stream->spare->waits);
+}
+
 bool shunt_kept_rests(const struct shunt_stream *stream)
 {
 	return stream->spare && atomic_load(&stream->spare->rests);

@@ -16,6 +16,8 @@ void shunt_kept_later(struct shunt_stream *stream);
 void shunt_kept_ends(struct shunt_stream *stream);
 /* Both have released it, and keep it. */
 bool shunt_kept_by_both(const struct shunt_stream *stream);
+/* This end has closed it, and says so when the peer has read all. Any lock may be held. */
+bool shunt_kept_waits(const struct shunt_stream *stream);
 /* Nobody uses it, and it may be taken. Any thread that keeps the stream. */
 bool shunt_kept_rests(const struct shunt_stream *stream);
 

@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 #include "core/base/address.h"
 #include "core/engine.h"
+#include "core/lane/roster.h"
 #include "core/lane/send_queue.h"
 #include "core/stream/births.h"
 #include "core/stream/deferred_fin.h"
@@ -24,6 +25,8 @@
 #include "core/fd/own_fds.h"
 
 #define IDLE 10000000000ull /* ns: a spare that nobody has taken for so long is given up */
+
+#define PATIENCE 1000000000ull /* ns that a peer may take to read all of a connection that is closed */
 
 #define OTHER (1u << 15) /* an option that is not one of these */
 
@@ -188,6 +191,12 @@ static bool peer_lets_go(const struct shunt_seat *seat)
 	       SHUNT_RELEASE_HEARD;
 }
 
+/* The peer can read all without this end. While this process lives, it gives what is unread to TCP if it is asked, or exits. */
+static bool is_posted(const struct shunt_seat_out *out)
+{
+	return atomic_load(&out->posted) == atomic_load(&out->staged);
+}
+
 static bool may_keep(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_assert_held(&stream->tx.lock);
@@ -195,9 +204,7 @@ static bool may_keep(struct shunt_engine *engine, struct shunt_stream *stream)
 	       is_quiet_in(stream) && !shunt_end_has(&stream->end, ENDS) &&
 	       is_alone(engine, stream) && !(atomic_load(&stream->options.changed) & OTHER) &&
 	       !(atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY) &&
-	       !peer_lets_go(stream->seat) &&
-	       /* Else its bytes would be the peer's alone, and gone with this process. Closed as others are TCP has them, too. */
-	       shunt_hand_back_is_all_read(stream);
+	       !peer_lets_go(stream->seat) && is_posted(&stream->seat->out);
 }
 
 /* Where the program has connected to. False: it is not known. */
@@ -257,6 +264,7 @@ static void enter(struct shunt_engine *engine, struct shunt_stream *stream,
 bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	struct shunt_births *births = NULL;
+	bool all_read;
 
 	shunt_assert_held(&stream->rx.lock);
 	shunt_assert_held(&stream->tx.lock);
@@ -278,21 +286,42 @@ bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, 
 	/* The kernel's end is to be said later, if the peer does not keep it, too, or asks for what it has not read. */
 	atomic_store(&stream->seat->out.fin_later.fd, stream->spare->fd);
 	stream->spare->fd = -1;
+	stream->spare->since = shunt_now(engine);
+	all_read = shunt_hand_back_is_all_read(stream);
+	shunt_lock_take(&engine->group.lock);
 	atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_KEPT);
+	atomic_store(&stream->spare->waits, !all_read && !shunt_stream_is_released(stream));
+	shunt_lock_leave(&engine->group.lock);
+	if (shunt_kept_waits(stream))
+		shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_READ, 0);
 	return true;
 }
 
 /* --- something happens to it --- */
 
-const char *shunt_spare_heard(struct shunt_engine *engine, struct shunt_stream *stream)
+void shunt_spare_answer(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_assert_held(&engine->group.lock);
+	if (!shunt_kept_waits(stream) || !atomic_exchange(&stream->spare->waits, false))
+		return;
+	shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
+	shunt_roster_kick(&engine->group, stream->seat->lane);
+}
+
+const char *shunt_spare_heard(struct shunt_engine *engine, struct shunt_stream *stream,
+			      uint64_t value)
+{
+	const uint8_t kept = SHUNT_RELEASE_KEPT | SHUNT_RELEASE_KEEPS,
+		      said = SHUNT_RELEASE_RESTS | SHUNT_RELEASE_GIVES_UP;
+	uint8_t release = atomic_load(&stream->seat->release), news = SHUNT_RELEASE_RESTS;
+
+	shunt_assert_held(&engine->group.lock);
+	if (release & SHUNT_RELEASE_RESTS)
+		news = value == SHUNT_RELEASE_GIVEN_UP ? SHUNT_RELEASE_GIVES_UP : 0;
 	if (stream->role != SHUNT_CONNECTOR || atomic_load(&stream->state) != SHUNT_CLOSED ||
-	    (atomic_load(&stream->seat->release) &
-	     (SHUNT_RELEASE_KEPT | SHUNT_RELEASE_KEEPS | SHUNT_RELEASE_RESTS)) !=
-		    (SHUNT_RELEASE_KEPT | SHUNT_RELEASE_KEEPS))
+	    (release & kept) != kept || !(news & ~(release & said)))
 		return "a rest out of turn";
-	atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_RESTS);
+	atomic_fetch_or(&stream->seat->release, news);
 	shunt_kept_later(stream);
 	return NULL;
 }
@@ -340,6 +369,8 @@ static void begin_anew(struct shunt_engine *engine, struct shunt_stream *stream)
 	engine->spares.first = stream;
 	shunt_lock_leave(&engine->streams_lock);
 	atomic_fetch_add(&engine->spares.resting, 1);
+	if (shunt_stream_is_released(stream))
+		shunt_kept_ends(stream);
 }
 
 static bool link_is_up(const struct shunt_stream *stream)
@@ -444,6 +475,17 @@ static bool may_end(struct shunt_engine *engine, struct shunt_stream *stream)
 	return ends;
 }
 
+void shunt_spare_give_up(struct shunt_stream *stream)
+{
+	shunt_assert_held(&stream->tx.lock);
+	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
+	shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
+	if (stream->role == SHUNT_ACCEPTOR)
+		atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_GIVES_UP);
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
+}
+
 void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	bool rests, seated = false;
@@ -452,11 +494,8 @@ void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&stream->tx.lock);
 	rests = may_end(engine, stream);
 	if (rests) {
-		shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
-		shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
 		if (stream->seat->link && atomic_load(&stream->state) == SHUNT_LINKED) {
-			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
-			shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
+			shunt_spare_give_up(stream);
 			shunt_streams_leave_dead(stream);
 		}
 		atomic_store(&stream->state, SHUNT_CLOSED);
@@ -471,6 +510,48 @@ void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_leave(&stream->rx.lock);
 	if (rests && !seated)
 		shunt_streams_free(stream);
+}
+
+/* One that waits is kept no longer. tx.lock held. */
+static void leave(struct shunt_engine *engine, struct shunt_stream *stream, bool exits)
+{
+	bool waits = shunt_kept_waits(stream);
+
+	if (waits)
+		shunt_hand_back_unread(stream, shunt_deferred_fin_fd(stream), exits);
+	shunt_lock_take(&engine->group.lock);
+	waits = waits && atomic_exchange(&stream->spare->waits, false);
+	if (waits)
+		atomic_fetch_and(&stream->seat->release, (uint8_t)~SHUNT_RELEASE_KEPT);
+	shunt_lock_leave(&engine->group.lock);
+	if (!waits)
+		return;
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
+	shunt_deferred_fin_resume(stream);
+}
+
+/* Closed, and waiting since before `since`. */
+static bool is_waiting(struct shunt_stream *stream, void *since)
+{
+	return shunt_kept_waits(stream) && stream->spare->since <= *(uint64_t *)since;
+}
+
+static void leave_since(struct shunt_engine *engine, uint64_t since, bool exits, uint64_t until)
+{
+	struct shunt_sweep sweep = { .wants = is_waiting, .arg = &since };
+	struct shunt_stream *stream;
+
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		if (shunt_streams_take_last(stream, until)) {
+			leave(engine, stream, exits);
+			shunt_lock_leave(&stream->tx.lock);
+		}
+}
+
+void shunt_spares_leave(struct shunt_engine *engine, uint64_t until)
+{
+	if (atomic_load(&engine->spares.count))
+		leave_since(engine, UINT64_MAX, true, until);
 }
 
 struct wanted {
@@ -534,6 +615,7 @@ void shunt_spare_run(struct shunt_task *task)
 	engine->end_hooks->births_look(engine);
 	end_those(engine, (struct wanted) { .ends = true });
 	end_idle(engine, now);
+	leave_since(engine, now - PATIENCE, false, now);
 	if (atomic_load(&engine->spares.count))
 		shunt_task_at(task, now + IDLE / 4);
 }

@@ -12,9 +12,9 @@
  *						← RELEASE that rests: its end has begun anew
  *	(begins anew, and rests)
  *	connect(): UPGRADE at 0			→ the listener is readable
- *						← accept(): UPGRADE at 0
  *
- * Either end may close first. One that keeps nothing says so in its RELEASE, and all is as for any other connection. A spare
+ * Either end may close first. If the other one has not read all by then, FIN goes at once, and RELEASE when it has. It is
+ * ended as others are where that takes long, or where the process exits: then TCP gets what is unread, too. One that keeps nothing says so in its RELEASE, and all is as for any other connection. A spare
  * that is given up is closed like a connection: RESET and RELEASE, and the kernel's end of the socket. The connector looks
  * whether that has come before it takes one, so a listener that is closed refuses at once.
  *
@@ -44,6 +44,7 @@ struct shunt_spare {
 	int fd; /* our own copy of the socket */
 	_Atomic bool
 		rests; /* both programs have closed it, and it has begun anew; changes under both locks */
+	_Atomic bool waits; /* the program has closed it before the peer has read all: RELEASE is still to be said */
 	_Atomic bool born; /* acceptors: the peer has connected; group.lock */
 	bool popped; /* accept() is about to give it to the program, or to list it again; group.lock */
 	_Atomic bool ends; /* it is to be given up, by the service thread */
@@ -83,15 +84,22 @@ struct shunt_spares {
 uint16_t shunt_spare_option_bit(int level, int name);
 /* The program is about to set an option of the stream's socket. Its thread. */
 void shunt_spare_option(struct shunt_stream *stream, int level, int name);
-/* The program closes its end, which is orderly: true if it is kept. Both locks held. */
+/* The program closes its end, which is orderly: true if it is kept. Then RELEASE may wait. Both locks held. */
 bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
-/* RELEASE that rests has come. NULL, or what is wrong with it. group.lock held. */
-const char *shunt_spare_heard(struct shunt_engine *engine, struct shunt_stream *stream);
+/* The peer has closed, and so has read all: RELEASE waits no longer. group.lock held. */
+void shunt_spare_answer(struct shunt_engine *engine, struct shunt_stream *stream);
+/* Those that wait are ended like others that are not kept: TCP gets what is unread. The process exits. No lock held. */
+void shunt_spares_leave(struct shunt_engine *engine, uint64_t until);
+/* The acceptor says more behind its RELEASE: that it has begun anew, then that it gives up. NULL, or what is wrong. group.lock held. */
+const char *shunt_spare_heard(struct shunt_engine *engine, struct shunt_stream *stream,
+			      uint64_t value);
 /* The kernel has bytes for one that is closed: it is to answer them with a reset. Service thread. */
 void shunt_spare_refuse(struct shunt_stream *stream);
 /* Looks at all to which something has happened. No lock held but of a stream. */
 void shunt_spares_look(struct shunt_group *group);
 void shunt_spare_run(struct shunt_task *task);
+/* The peer hears that one that rests is closed. tx.lock held. */
+void shunt_spare_give_up(struct shunt_stream *stream);
 /* One that rests is closed. No lock held. */
 void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream);
 /* All that rest are; `births`: those of this listener alone. No lock held. */

@@ -41,7 +41,8 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	else
 		shunt_tx_end(stream, fd);
 	shunt_proof_leave(stream);
-	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
+	if (!shunt_kept_waits(stream))
+		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
 	shunt_streams_leave_dead(stream);
 }
 

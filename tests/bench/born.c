@@ -2,7 +2,8 @@
 /*
  * A connection for each request: connect, 64 bytes there and back, close.
  *
- * - born serve COUNT: says "port N", answers so many connections with an epoll set, and says its CPU time in us.
+ * - born serve COUNT [first]: says "port N", answers so many connections with an epoll set, and says its CPU time in us.
+ *   `first`: it closes behind its answer, and does not wait for the client's end.
  * - born ask PORT COUNT: so many, one after the other. Says the time and the CPU time of one, in us.
  */
 #include <stdbool.h>
@@ -57,7 +58,7 @@ static bool answer(int fd)
 	return got > 0 && send(fd, bytes, (size_t)got, MSG_NOSIGNAL) == got;
 }
 
-static int serve(long count)
+static int serve(long count, bool first)
 {
 	struct epoll_event events[64];
 	int listening = listener(at("0"), SOCK_NONBLOCK, MOST), set = epoll_create1(0), n;
@@ -70,7 +71,7 @@ static int serve(long count)
 
 			if (fd == listening) {
 				watch(set, take(listening));
-			} else if (!answer(fd)) {
+			} else if (!answer(fd) || first) {
 				close(fd);
 				over++;
 			}
@@ -107,9 +108,11 @@ int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (argc == 3 && !strcmp(argv[1], "serve"))
-		return serve(atol(argv[2]));
+		return serve(atol(argv[2]), false);
+	if (argc == 4 && !strcmp(argv[1], "serve") && !strcmp(argv[3], "first"))
+		return serve(atol(argv[2]), true);
 	if (argc == 4 && !strcmp(argv[1], "ask"))
 		return ask(argv[2], atol(argv[3]));
-	fprintf(stderr, "usage: born serve COUNT | born ask PORT COUNT\n");
+	fprintf(stderr, "usage: born serve COUNT [first] | born ask PORT COUNT\n");
 	return 2;
 }

@@ -5,6 +5,7 @@
 #
 #	born.sh		in the build tree, like all of tests/bench
 #	ROUNDS=5 COUNT=20000	turns, and connections in each
+#	FIRST=1		the server closes first
 set -u
 # shellcheck source-path=SCRIPTDIR source=../scratch.sh
 . "$(dirname "$0")/../scratch.sh"
@@ -16,7 +17,7 @@ scratch born ''
 # one WORD...: a server and a client, both with these words before them.
 one() {
 	local port server line cpu
-	coproc serving { exec "$@" "$born" serve "$COUNT"; }
+	coproc serving { exec "$@" "$born" serve "$COUNT" ${FIRST:+first}; }
 	# shellcheck disable=SC2154 # of the coprocess
 	server=$serving_PID
 	read -r _ port <&"${serving[0]}" || return 1
