@@ -188,6 +188,7 @@ static void say_end(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_spare_give_up(stream);
 		return;
 	}
+	shunt_spare_unshut(stream);
 	if (shunt_streams_resets(stream, stream->fd))
 		shunt_streams_reset(engine, stream, stream->fd);
 	else

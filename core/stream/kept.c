@@ -37,6 +37,17 @@ bool shunt_kept_by_both(const struct shunt_stream *stream)
 	return (atomic_load(&stream->seat->release) & both) == both;
 }
 
+bool shunt_kept_shut(const struct shunt_stream *stream)
+{
+	return stream->spare && atomic_load(&stream->spare->shut);
+}
+
+bool shunt_kept_unshut(struct shunt_stream *stream)
+{
+	shunt_assert_held(&stream->tx.lock);
+	return stream->spare && atomic_exchange(&stream->spare->shut, false);
+}
+
 bool shunt_kept_waits(const struct shunt_stream *stream)
 {
 	return stream->spare && atomic_load(&stream->spare->waits);

@@ -16,6 +16,10 @@ void shunt_kept_later(struct shunt_stream *stream);
 void shunt_kept_ends(struct shunt_stream *stream);
 /* Both have released it, and keep it. */
 bool shunt_kept_by_both(const struct shunt_stream *stream);
+/* The program has ended its direction, and the kernel's end is put off. Any lock may be held. */
+bool shunt_kept_shut(const struct shunt_stream *stream);
+/* It is not any longer, and the caller says it. False: it was not. tx.lock held. */
+bool shunt_kept_unshut(struct shunt_stream *stream);
 /* This end has closed it, and says so when the peer has read all. Any lock may be held. */
 bool shunt_kept_waits(const struct shunt_stream *stream);
 /* Nobody uses it, and it may be taken. Any thread that keeps the stream. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/stream/kept.h"
 #include "core/stream/credit.h"
 #include "core/stream/release.h"
 #include "core/stream/retire.h"
@@ -424,6 +425,17 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 	return 0;
 }
 
+/* The kernel is to know of an end that was put off (core/stream/spare.h). */
+static void say_end(struct shunt_stream *stream)
+{
+	if (!shunt_kept_shut(stream))
+		return;
+	shunt_lock_take(&stream->tx.lock);
+	if (shunt_kept_unshut(stream))
+		shunt_deferred_fin_resume(stream);
+	shunt_lock_leave(&stream->tx.lock);
+}
+
 /* A cancellation waits until it is over: most calls that want it are no cancellation points. */
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			enum shunt_reason reason)
@@ -431,8 +443,10 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 	int state = shunt_cancel_off();
 	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
 	uint64_t begun = linked ? shunt_slow_begin(&engine->steps) : 0;
-	int result = retire(engine, fd, stream, reason);
+	int result;
 
+	say_end(stream);
+	result = retire(engine, fd, stream, reason);
 	if (result == -EBUSY && reason == SHUNT_REASON_PASSED && is_unread_here(stream))
 		shunt_streams_reset_tcp(engine->sys, fd);	/* its new owner must not take the kernel's end for the stream's */
 	else if (result == -EBUSY && reason == SHUNT_REASON_INHERITED)
@@ -448,6 +462,7 @@ static int retire_later(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	bool kept_back;
 
+	say_end(stream);
 	shunt_retire_begin(engine, stream, reason);
 	if (shunt_retire_complete(engine, stream))
 		kept_back = is_kept_back(stream);

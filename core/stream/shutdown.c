@@ -12,6 +12,7 @@
 #include "core/stream/proof.h"
 #include "core/stream/backlog.h"
 #include "core/stream/sleep.h"
+#include "core/stream/spare.h"
 
 void shunt_tx_say_end(struct shunt_stream *stream)
 {
@@ -132,6 +133,12 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		    &stream->end,
 		    SHUNT_END_OWES_RESET)) { /* reset already, once the unread bytes are read; the peer must see no end before that */
 		result = -ENOTCONN;
+		goto leave;
+	}
+	if (how == SHUT_WR && linked && shunt_stream_is(engine, fd, stream) &&
+	    shunt_spare_shut(engine, stream, fd)) {
+		shunt_tx_finish(stream);
+		result = 0;
 		goto leave;
 	}
 	if (send && linked && fin_is_first(stream) && shunt_stream_is(engine, fd, stream))

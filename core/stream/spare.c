@@ -26,7 +26,7 @@
 
 #define IDLE 10000000000ull /* ns: a spare that nobody has taken for so long is given up */
 
-#define PATIENCE 1000000000ull /* ns that a peer may take to read all of a connection that is closed */
+#define PATIENCE 50000000ull /* ns that a peer may take to read all of a connection that is closed, and a program to close one */
 
 #define OTHER (1u << 15) /* an option that is not one of these */
 
@@ -131,7 +131,8 @@ static bool is_quiet_out(const struct shunt_stream *stream)
 {
 	const struct shunt_seat_out *out = &stream->seat->out;
 
-	return shunt_heading_on_link(&out->heading) && !shunt_seat_fin_is_due(out) &&
+	return shunt_heading_on_link(&out->heading) &&
+	       shunt_seat_fin_is_due(out) == shunt_kept_shut(stream) &&
 	       !shunt_heading_unpassed(&out->heading) && !shunt_heading_halted(&out->heading) &&
 	       !atomic_load(&out->ring.offer) && !atomic_load(&out->ring.turning) &&
 	       !atomic_load(&out->pin) && !atomic_load(&out->held) &&
@@ -199,9 +200,11 @@ static bool is_posted(const struct shunt_seat_out *out)
 
 static bool may_keep(struct shunt_engine *engine, struct shunt_stream *stream)
 {
+	uint32_t ends = shunt_kept_shut(stream) ? ENDS & ~SHUNT_END_SHUT_WRITE : ENDS;
+
 	shunt_assert_held(&stream->tx.lock);
 	return engine->config.born && is_near(stream->seat) && is_quiet_out(stream) &&
-	       is_quiet_in(stream) && !shunt_end_has(&stream->end, ENDS) &&
+	       is_quiet_in(stream) && !shunt_end_has(&stream->end, ends) &&
 	       is_alone(engine, stream) && !(atomic_load(&stream->options.changed) & OTHER) &&
 	       !(atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY) &&
 	       !peer_lets_go(stream->seat) && is_posted(&stream->seat->out);
@@ -261,13 +264,20 @@ static void enter(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_lock_leave(&engine->group.lock);
 }
 
-bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+/* The task comes soon to look after what waits. Both locks held. */
+static void await_task(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	stream->spare->since = shunt_now(engine);
+	atomic_store(&engine->spares.waited, true);
+	if (!atomic_exchange(&engine->spares.armed, true))
+		shunt_loop_post(&engine->loop, &engine->work.tasks.spare);
+}
+
+/* It has a spare, of births if it is an acceptor. */
+static bool prepare(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	struct shunt_births *births = NULL;
-	bool all_read;
 
-	shunt_assert_held(&stream->rx.lock);
-	shunt_assert_held(&stream->tx.lock);
 	if (!may_keep(engine, stream))
 		return false;
 	if (stream->role == SHUNT_ACCEPTOR) {
@@ -278,22 +288,58 @@ bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, 
 	if (!stream->spare)
 		make(engine, stream, fd);
 	enter(engine, stream, births);
-	if (!stream->spare)
+	return stream->spare;
+}
+
+/* The kernel's end is to be said later, with our copy of the socket. */
+static void put_off(struct shunt_stream *stream)
+{
+	atomic_store(&stream->seat->out.fin_later.fd, stream->spare->fd);
+	stream->spare->fd = -1;
+}
+
+bool shunt_spare_shut(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	shunt_assert_held(&stream->rx.lock);
+	shunt_assert_held(&stream->tx.lock);
+	if (shunt_end_at(&stream->end) != SHUNT_NEVER || !prepare(engine, stream, fd))
 		return false;
+	put_off(stream);
+	atomic_store(&stream->spare->shut, true);
+	await_task(engine, stream);
+	return true;
+}
+
+void shunt_spare_unshut(struct shunt_stream *stream)
+{
+	if (shunt_kept_unshut(stream))
+		shunt_deferred_fin_resume(stream);
+}
+
+bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+{
+	bool all_read;
+
+	shunt_assert_held(&stream->rx.lock);
+	shunt_assert_held(&stream->tx.lock);
+	if (!prepare(engine, stream, fd))
+		return false;
+	if (shunt_kept_unshut(stream))
+		stream->spare->fd =
+			atomic_exchange(&stream->seat->out.fin_later.fd, SHUNT_FIN_NOT_DUE);
 	stream->spare->nonblocking = shunt_stream_is_nonblocking(stream);
 	if (!put_back(engine, stream))
 		return false;
-	/* The kernel's end is to be said later, if the peer does not keep it, too, or asks for what it has not read. */
-	atomic_store(&stream->seat->out.fin_later.fd, stream->spare->fd);
-	stream->spare->fd = -1;
-	stream->spare->since = shunt_now(engine);
+	put_off(stream);
 	all_read = shunt_hand_back_is_all_read(stream);
 	shunt_lock_take(&engine->group.lock);
 	atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_KEPT);
 	atomic_store(&stream->spare->waits, !all_read && !shunt_stream_is_released(stream));
 	shunt_lock_leave(&engine->group.lock);
-	if (shunt_kept_waits(stream))
+	if (shunt_kept_waits(stream)) {
 		shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_READ, 0);
+		await_task(engine, stream);
+	}
 	return true;
 }
 
@@ -512,11 +558,12 @@ void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_streams_free(stream);
 }
 
-/* One that waits is kept no longer. tx.lock held. */
+/* Nothing of it waits any longer, and it is not kept. tx.lock held. */
 static void leave(struct shunt_engine *engine, struct shunt_stream *stream, bool exits)
 {
 	bool waits = shunt_kept_waits(stream);
 
+	shunt_spare_unshut(stream);
 	if (waits)
 		shunt_hand_back_unread(stream, shunt_deferred_fin_fd(stream), exits);
 	shunt_lock_take(&engine->group.lock);
@@ -530,22 +577,28 @@ static void leave(struct shunt_engine *engine, struct shunt_stream *stream, bool
 	shunt_deferred_fin_resume(stream);
 }
 
-/* Closed, and waiting since before `since`. */
 static bool is_waiting(struct shunt_stream *stream, void *since)
 {
-	return shunt_kept_waits(stream) && stream->spare->since <= *(uint64_t *)since;
+	return (shunt_kept_waits(stream) || shunt_kept_shut(stream)) &&
+	       stream->spare->since <= *(uint64_t *)since;
 }
 
-static void leave_since(struct shunt_engine *engine, uint64_t since, bool exits, uint64_t until)
+/* False: one of them is in use. */
+static bool leave_since(struct shunt_engine *engine, uint64_t since, bool exits, uint64_t until)
 {
 	struct shunt_sweep sweep = { .wants = is_waiting, .arg = &since };
 	struct shunt_stream *stream;
+	bool all = true, taken;
 
-	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
-		if (shunt_streams_take_last(stream, until)) {
-			leave(engine, stream, exits);
-			shunt_lock_leave(&stream->tx.lock);
-		}
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL) {
+		taken = shunt_streams_take_last(stream, until);
+		all &= taken;
+		if (!taken)
+			continue;
+		leave(engine, stream, exits);
+		shunt_lock_leave(&stream->tx.lock);
+	}
+	return all;
 }
 
 void shunt_spares_leave(struct shunt_engine *engine, uint64_t until)
@@ -610,14 +663,18 @@ void shunt_spare_run(struct shunt_task *task)
 {
 	struct shunt_engine *engine = shunt_engine_of(task, work.tasks.spare);
 	uint64_t now = shunt_now(engine);
+	bool soon;
 
 	shunt_spares_look(&engine->group);
 	engine->end_hooks->births_look(engine);
 	end_those(engine, (struct wanted) { .ends = true });
 	end_idle(engine, now);
-	leave_since(engine, now - PATIENCE, false, now);
-	if (atomic_load(&engine->spares.count))
-		shunt_task_at(task, now + IDLE / 4);
+	soon = atomic_exchange(&engine->spares.waited, false);
+	soon |= !leave_since(engine, now - PATIENCE, false, now);
+	atomic_store(&engine->spares.armed, soon);
+	soon |= atomic_load(&engine->spares.waited);	/* since; it may have found it armed */
+	if (soon || atomic_load(&engine->spares.count))
+		shunt_task_at(task, now + (soon ? PATIENCE : IDLE / 4));
 }
 
 void shunt_spares_abandon(struct shunt_engine *engine)

@@ -13,7 +13,7 @@
  *	(begins anew, and rests)
  *	connect(): UPGRADE at 0			→ the listener is readable
  *
- * Either end may close first. If the other one has not read all by then, FIN goes at once, and RELEASE when it has. It is
+ * Either end may close first, and say shutdown() before: then the kernel's end is put off for a moment. If the other one has not read all by then, FIN goes at once, and RELEASE when it has. It is
  * ended as others are where that takes long, or where the process exits: then TCP gets what is unread, too. One that keeps nothing says so in its RELEASE, and all is as for any other connection. A spare
  * that is given up is closed like a connection: RESET and RELEASE, and the kernel's end of the socket. The connector looks
  * whether that has come before it takes one, so a listener that is closed refuses at once.
@@ -44,6 +44,7 @@ struct shunt_spare {
 	int fd; /* our own copy of the socket */
 	_Atomic bool
 		rests; /* both programs have closed it, and it has begun anew; changes under both locks */
+	_Atomic bool shut; /* the program has ended its direction, and the kernel's end is due; changes under tx.lock */
 	_Atomic bool waits; /* the program has closed it before the peer has read all: RELEASE is still to be said */
 	_Atomic bool born; /* acceptors: the peer has connected; group.lock */
 	bool popped; /* accept() is about to give it to the program, or to list it again; group.lock */
@@ -74,6 +75,7 @@ struct shunt_spares {
 	struct shunt_stream *first; /* connectors that rest; streams_lock */
 	struct shunt_births *births; /* unused ones; group.lock */
 	_Atomic uint32_t count, resting;
+	_Atomic bool armed, waited; /* the task comes soon; something waits since it came last */
 	_Atomic uint64_t connected, accepted; /* births, of each end */
 	struct shunt_spare_place places[SHUNT_SHORT_LIVED_PLACES];
 };
@@ -84,6 +86,10 @@ struct shunt_spares {
 uint16_t shunt_spare_option_bit(int level, int name);
 /* The program is about to set an option of the stream's socket. Its thread. */
 void shunt_spare_option(struct shunt_stream *stream, int level, int name);
+/* The program ends its direction: true if the kernel's end is put off, because the program may be about to close. Both locks held. */
+bool shunt_spare_shut(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
+/* That is not put off any longer. tx.lock held. */
+void shunt_spare_unshut(struct shunt_stream *stream);
 /* The program closes its end, which is orderly: true if it is kept. Then RELEASE may wait. Both locks held. */
 bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* The peer has closed, and so has read all: RELEASE waits no longer. group.lock held. */

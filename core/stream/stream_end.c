@@ -34,12 +34,15 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_assert_held(&stream->rx.lock);
 	shunt_group_poll_fully(&engine->group);
 	shunt_track_settle(stream);
-	if (stream->parting == SHUNT_DISSOLVED || shunt_streams_resets(stream, fd))
+	if (stream->parting == SHUNT_DISSOLVED || shunt_streams_resets(stream, fd)) {
+		shunt_spare_unshut(stream);
 		shunt_streams_reset(engine, stream, fd);
-	else if (shunt_spare_keep(engine, stream, fd))
+	} else if (shunt_spare_keep(engine, stream, fd)) {
 		shunt_tx_finish(stream);
-	else
+	} else {
+		shunt_spare_unshut(stream);
 		shunt_tx_end(stream, fd);
+	}
 	shunt_proof_leave(stream);
 	if (!shunt_kept_waits(stream))
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
