@@ -231,6 +231,7 @@ struct shunt_seat_in {
 	_Atomic uint64_t followed;	/* end of a send that is followed and has been seen: the first that is unread; 0: none */
 	_Atomic uint8_t
 		withheld; /* SHUNT_WITHHELD…, 0: nothing is; set under group.lock, cleared under rx.lock */
+	_Atomic bool closed;	/* P: with FIN: the peer's program has closed, too */
 	_Atomic uint64_t second; /* P: the announced end of the track after that */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
 	_Atomic uint64_t switched;	/* value of a SWITCHED that is to be sent */

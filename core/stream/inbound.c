@@ -155,7 +155,7 @@ static const char *on_repeat(struct shunt_engine *engine, struct shunt_stream *s
 	return wrong ? wrong : on_handback(engine, stream, atomic_load(&stream->seat->in.tail));
 }
 
-static const char *on_fin(struct shunt_stream *stream, uint64_t at)
+static const char *on_fin(struct shunt_stream *stream, uint64_t at, bool closed)
 {
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
@@ -184,6 +184,7 @@ static const char *on_fin(struct shunt_stream *stream, uint64_t at)
 	atomic_store(&stream->end.fin, at);
 	if (early)
 		return NULL;
+	atomic_store(&in->closed, closed);
 	/* The kernel may be asked for more now: ready.c. */
 	shunt_sleep_notify(stream, EPOLLIN | EPOLLRDHUP | EPOLLHUP | SHUNT_READY_ARRIVED |
 					   SHUNT_READY_TRACK);
@@ -329,6 +330,10 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 {
 	uint64_t value = __atomic_load_n(&stream->seat->control->word[type], __ATOMIC_ACQUIRE);
 
+	bool closed = type == SHUNT_IMM_FIN && value & SHUNT_FIN_AND_CLOSED;
+
+	if (closed)
+		value &= ~SHUNT_FIN_AND_CLOSED;
 	if (value >> 62 && is_offset(type))
 		return "an offset that no stream has";
 	switch (type) {
@@ -346,7 +351,7 @@ static const char *on_control(struct shunt_engine *engine, struct shunt_stream *
 		on_blocked(engine, stream);
 		return NULL;
 	case SHUNT_IMM_FIN:
-		return on_fin(stream, value);
+		return on_fin(stream, value, closed);
 	case SHUNT_IMM_RESET:
 		on_reset(stream);
 		return NULL;

@@ -67,7 +67,7 @@ static bool unread_on_link(const struct shunt_stream *stream)
 }
 
 /* SO_LINGER with a time of zero: close() resets. */
-static bool lingers_zero(struct shunt_stream *stream, int fd)
+bool shunt_streams_lingers_zero(struct shunt_stream *stream, int fd)
 {
 	struct linger linger = { 0, 0 };
 	socklen_t length = sizeof(linger);
@@ -77,7 +77,7 @@ static bool lingers_zero(struct shunt_stream *stream, int fd)
 	return linger.l_onoff && !linger.l_linger;
 }
 
-bool shunt_streams_resets(struct shunt_stream *stream, int fd)
+bool shunt_streams_loses(struct shunt_stream *stream, int fd)
 {
 	int unread = 0;
 
@@ -87,6 +87,10 @@ bool shunt_streams_resets(struct shunt_stream *stream, int fd)
 	if (shunt_proof_is_next(stream) && unread <= SHUNT_NONCE_BYTES)
 		unread = 0;	/* a part of the nonce */
 	return unread || unread_on_link(stream) ||
-	       shunt_end_has(&stream->end, SHUNT_END_OWES_RESET) ||
-	       lingers_zero(stream, fd);
+	       shunt_end_has(&stream->end, SHUNT_END_OWES_RESET);
+}
+
+bool shunt_streams_resets(struct shunt_stream *stream, int fd)
+{
+	return shunt_streams_loses(stream, fd) || shunt_streams_lingers_zero(stream, fd);
 }

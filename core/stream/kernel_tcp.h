@@ -19,7 +19,9 @@ bool shunt_stream_tcp_ended(struct shunt_stream *stream);
 bool shunt_streams_kernel_fails(const struct shunt_stream *stream, int fd);
 /* Ends the TCP connection as a reset does. */
 void shunt_streams_reset_tcp(const struct shunt_sys *sys, int fd);
-/* close() of it would be a reset: something is unread, or SO_LINGER says so. tx.lock held. */
+/* close() of it would be a reset: something is unread, or SO_LINGER says so. tx.lock held, as for the next two. */
 bool shunt_streams_resets(struct shunt_stream *stream, int fd);
+bool shunt_streams_loses(struct shunt_stream *stream, int fd);
+bool shunt_streams_lingers_zero(struct shunt_stream *stream, int fd);
 
 #endif

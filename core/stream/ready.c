@@ -247,8 +247,8 @@ uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)
 		note_hangup(stream);
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return reported;
-	if (!(reported & (EPOLLERR | EPOLLHUP | EPOLLRDHUP)) && reported & EPOLLIN &&
-	    shunt_repeat_hides(stream))
+	if (!(reported & (EPOLLERR | EPOLLHUP)) && reported & EPOLLIN &&
+	    shunt_repeat_hides(stream) && !(reported & EPOLLRDHUP))
 		return reported & ~(uint32_t)(EPOLLIN | EPOLLRDNORM);
 	if (!(reported & (EPOLLERR | EPOLLHUP)) && reported & (EPOLLIN | EPOLLRDHUP) &&
 	    awaits_fin(stream))

@@ -73,11 +73,12 @@ static bool fin_is_first(const struct shunt_stream *stream)
 void shunt_tx_end(struct shunt_stream *stream, int fd)
 {
 	struct shunt_engine *engine = shunt_stream_engine(stream);
-	bool ended = shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE);
+	bool ended = shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE), waits;
 
-	if (fin_is_first(stream))
+	waits = kernel_must_wait(stream, fd, true);
+	if (fin_is_first(stream)) /* or was handed back just now */
 		shunt_tx_finish(stream);
-	if (!kernel_must_wait(stream, fd, true) && !ended)
+	if (!waits && !ended)
 		engine->sys->shutdown(fd, SHUT_WR);
 	shunt_tx_finish(stream);
 }
@@ -141,10 +142,10 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		result = 0;
 		goto leave;
 	}
-	if (send && linked && fin_is_first(stream) && shunt_stream_is(engine, fd, stream))
-		shunt_tx_finish(stream);
 	if (send && kernel_must_wait(stream, fd, false))
 		how = how == SHUT_RDWR ? SHUT_RD : -1;
+	if (send && linked && fin_is_first(stream) && shunt_stream_is(engine, fd, stream))
+		shunt_tx_finish(stream);
 	if (receive && linked && shunt_proof_end_reading(stream))
 		how = how == SHUT_RDWR ? SHUT_WR : -1;
 	result = how >= 0 && engine->sys->shutdown(fd, how) ? -errno : 0;

@@ -28,6 +28,7 @@
 
 #define PATIENCE 50000000ull /* ns that a peer may take to read all of a connection that is closed, and a program to close one */
 
+#define LINGER (1u << 14) /* SO_LINGER, which a connector may have set */
 #define OTHER (1u << 15) /* an option that is not one of these */
 
 /* Values are integers. They are put back when the program closes the connection. */
@@ -73,6 +74,8 @@ uint16_t shunt_spare_option_bit(int level, int name)
 {
 	int i = number_of(level, name);
 
+	if (level == SOL_SOCKET && name == SO_LINGER)
+		return LINGER;
 	return (uint16_t)(i < 0 ? OTHER : 1u << i);
 }
 
@@ -97,6 +100,7 @@ static bool learn_first(struct shunt_engine *engine, struct shunt_stream *stream
 	struct shunt_spare *spare = stream->spare;
 	int from, kept = -1;
 
+	changed &= (uint16_t)~LINGER;
 	if (!(changed & ~spare->known))
 		return true;
 	if (stream->role == SHUNT_ACCEPTOR && spare->births->listener)
@@ -114,10 +118,14 @@ static bool learn_first(struct shunt_engine *engine, struct shunt_stream *stream
 
 static bool put_back(struct shunt_engine *engine, struct shunt_stream *stream)
 {
+	const struct linger none = { 0, 0 };
 	uint16_t changed = atomic_load(&stream->options.changed);
 	struct shunt_spare *spare = stream->spare;
 
 	if (!learn_first(engine, stream))
+		return false;
+	if (changed & LINGER &&
+	    engine->sys->setsockopt(spare->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)))
 		return false;
 	for (int i = 0; i < SHUNT_SPARE_OPTIONS; i++)
 		if (changed & 1u << i && !put(engine->sys, spare->fd, i, spare->first[i]))
@@ -200,12 +208,13 @@ static bool is_posted(const struct shunt_seat_out *out)
 
 static bool may_keep(struct shunt_engine *engine, struct shunt_stream *stream)
 {
+	uint16_t unknown = stream->role == SHUNT_CONNECTOR ? OTHER : OTHER | LINGER;
 	uint32_t ends = shunt_kept_shut(stream) ? ENDS & ~SHUNT_END_SHUT_WRITE : ENDS;
 
 	shunt_assert_held(&stream->tx.lock);
 	return engine->config.born && is_near(stream->seat) && is_quiet_out(stream) &&
 	       is_quiet_in(stream) && !shunt_end_has(&stream->end, ends) &&
-	       is_alone(engine, stream) && !(atomic_load(&stream->options.changed) & OTHER) &&
+	       is_alone(engine, stream) && !(atomic_load(&stream->options.changed) & unknown) &&
 	       !(atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY) &&
 	       !peer_lets_go(stream->seat) && is_posted(&stream->seat->out);
 }
@@ -777,7 +786,7 @@ bool shunt_spare_is_good(struct shunt_engine *engine, struct shunt_stream *strea
 
 bool shunt_spare_may_carry(const struct shunt_stream *fresh)
 {
-	return !(atomic_load(&fresh->options.changed) & OTHER);
+	return !(atomic_load(&fresh->options.changed) & (OTHER | LINGER));
 }
 
 bool shunt_spare_carry(struct shunt_engine *engine, struct shunt_stream *fresh, int fd,

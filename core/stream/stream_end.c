@@ -7,6 +7,7 @@
 #include "core/fd/own_fds.h"
 #include "core/stream/deferred_fin.h"
 #include "core/stream/marks.h"
+#include "core/stream/hand_back.h"
 #include "core/stream/shutdown.h"
 #include "core/stream/spare.h"
 #include "core/stream/track.h"
@@ -28,20 +29,31 @@ void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
 }
 
+/* Its program has closed, and has read all: nobody would see a reset. */
+static bool peer_is_gone(struct shunt_stream *stream)
+{
+	return (atomic_load(&stream->seat->in.closed) || shunt_stream_is_released(stream)) &&
+	       shunt_hand_back_is_all_read(stream);
+}
+
 /* Both locks held. */
 static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
+	bool loses, aborts;
+
 	shunt_assert_held(&stream->rx.lock);
 	shunt_group_poll_fully(&engine->group);
 	shunt_track_settle(stream);
-	if (stream->parting == SHUNT_DISSOLVED || shunt_streams_resets(stream, fd)) {
-		shunt_spare_unshut(stream);
-		shunt_streams_reset(engine, stream, fd);
-	} else if (shunt_spare_keep(engine, stream, fd)) {
+	loses = stream->parting == SHUNT_DISSOLVED || shunt_streams_loses(stream, fd);
+	aborts = !loses && shunt_streams_lingers_zero(stream, fd);
+	if (!loses && (!aborts || peer_is_gone(stream)) && shunt_spare_keep(engine, stream, fd)) {
 		shunt_tx_finish(stream);
 	} else {
 		shunt_spare_unshut(stream);
-		shunt_tx_end(stream, fd);
+		if (loses || aborts)
+			shunt_streams_reset(engine, stream, fd);
+		else
+			shunt_tx_end(stream, fd);
 	}
 	shunt_proof_leave(stream);
 	if (!shunt_kept_waits(stream))

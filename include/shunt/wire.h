@@ -85,6 +85,9 @@ static inline uint64_t shunt_ring_bytes(uint64_t ring)
 #define SHUNT_CONTROL_REPORT 13
 #define SHUNT_CONTROL_FETCHED 12
 
+/* Of FIN's offset: the sender's program has closed. Its RELEASE may come later. */
+#define SHUNT_FIN_AND_CLOSED (1ull << 63)
+
 /*
  * The value of RELEASE is the offset up to which the sender's program has read. With this bit the sender keeps the
  * connection. When both ends do, the acceptor says RELEASE again, with the second value: its end has begun anew, and the
