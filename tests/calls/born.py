@@ -9,10 +9,12 @@ import errno
 import os
 import select
 import socket
+import struct
 import sys
 
 TIMES = 400
 LEAVES = 100  # connections that are closed behind their only message
+WAYS = [b"", b"first", b"shut", b"abort"]  # who closes first, and how
 OPTIONS = [
     (socket.IPPROTO_TCP, socket.TCP_NODELAY),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE),
@@ -83,7 +85,10 @@ def serve():
                     continue
                 if data:
                     client.send(data + b"%d" % client.getpeername()[1])
-                    continue
+                    if not data.split()[1:]:
+                        continue
+                    if data.split()[1] == b"shut":
+                        client.shutdown(socket.SHUT_WR)
                 poll.unregister(client)
                 client.close()
                 del clients[fd]
@@ -107,12 +112,18 @@ def begin(port, blocking):
 
 
 def ask(port, i):
+    way = WAYS[i // 2 % len(WAYS)]
+    question = b"%d %s " % (i, way)
     s = begin(port, i % 2)
     change(s)
-    s.send(b"%d " % i)
+    s.send(question)
     answer = s.recv(1000)
-    expect("answer", answer, b"%d %d" % (i, s.getsockname()[1]))
+    expect("answer", answer, question + b"%d" % s.getsockname()[1])
     expect("getpeername", s.getpeername(), ("127.0.0.1", port))
+    if way:
+        expect("end", s.recv(1000), b"")
+    if way == b"abort":
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     s.close()
 
 
