@@ -148,6 +148,8 @@ void shunt_streams_begin_anew(struct shunt_stream *stream, int fd)
 	shunt_assert_held(&stream->rx.lock);
 	shunt_assert_held(&stream->tx.lock);
 	memcpy(dialled, stream->dialled, sizeof(dialled));
+	shunt_send_queue_leave(stream->seat);
+	shunt_send_queue_free(&stream->seat->out.stage);
 	shunt_lock_take(&engine->streams_lock);
 	holds = stream->holds;
 	shunt_traced_free(engine, stream);
