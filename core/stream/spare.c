@@ -740,6 +740,8 @@ void shunt_spare_take(struct shunt_engine *engine, struct shunt_stream *stream, 
 	engine->totals.streams++;
 	engine->totals.linked++;
 	shunt_lock_leave(&engine->streams_lock);
+	if (atomic_load(&stream->seat->out.held)) /* an operator's word came while it rested */
+		shunt_track_reconsider(engine, stream);
 }
 
 static bool leads_to(const struct shunt_stream *stream, const struct shunt_spare_target *target)
@@ -776,12 +778,22 @@ static bool is_open(struct shunt_engine *engine, const struct shunt_spare *spare
 	       errno == EAGAIN;
 }
 
+/* No word of an operator, of the peer or of a ring of io_uring has come for it. */
+static bool is_as_begun(const struct shunt_stream *stream)
+{
+	const struct shunt_seat *seat = stream->seat;
+
+	return is_quiet_out(stream) && is_quiet_in(stream) &&
+	       atomic_load(&seat->leaving.retiring) == SHUNT_STAYING &&
+	       atomic_load(&seat->leaving.asked) == SHUNT_NOT_ASKED;
+}
+
 bool shunt_spare_is_good(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_assert_held(&stream->rx.lock);
 	return atomic_load(&stream->state) == SHUNT_LINKED && link_is_up(stream) &&
 	       !shunt_end_has(&stream->end, ENDS) && !shunt_stream_is_released(stream) &&
-	       is_open(engine, stream->spare);
+	       is_as_begun(stream) && is_open(engine, stream->spare);
 }
 
 bool shunt_spare_may_carry(const struct shunt_stream *fresh)

@@ -10,6 +10,7 @@
 #include "core/lane/send_queue.h"
 #include "core/loop/request.h"
 #include "core/stream/hand_back.h"
+#include "core/stream/kept.h"
 #include "core/stream/overflow.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
@@ -145,7 +146,8 @@ bool shunt_track_hold(struct shunt_stream *stream, uint8_t bit, bool on)
 	if (atomic_load(&stream->state) != SHUNT_LINKED || !(atomic_load(&out->held) & bit) != on)
 		return false;
 	atomic_fetch_xor(&out->held, bit);
-	shunt_track_reconsider(shunt_stream_engine(stream), stream);
+	if (!shunt_kept_rests(stream)) /* nobody sends: it changes tracks when it is taken */
+		shunt_track_reconsider(shunt_stream_engine(stream), stream);
 	return true;
 }
 

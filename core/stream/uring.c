@@ -2,6 +2,7 @@
 #include "core/stream/uring.h"
 #include "core/fd/own_fds.h"
 #include "core/stream/retire.h"
+#include "core/stream/spare.h"
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
@@ -99,6 +100,7 @@ static void leave_links(struct shunt_engine *engine)
 {
 	struct some some = { 0 };
 
+	shunt_spares_end(engine, NULL);
 	do {
 		some.count = some.seen = 0;
 		shunt_lock_take(&engine->streams_lock);
