@@ -310,7 +310,10 @@ static const char *on_release(struct shunt_engine *engine, struct shunt_stream *
 	if (!stream->seat->link->initiator &&
 	    atomic_load(&stream->claim.state) == SHUNT_CLAIM_LEAVING)
 		return "a release behind a refusal";	/* who refuses was never there */
-	if (__builtin_expect(shunt_seat_fin_is_due(&stream->seat->out), 0)) {	/* it may not have to wait any more */
+	/* What this end keeps, and an end that is due, may not have to wait any more. */
+	if (__builtin_expect(shunt_seat_fin_is_due(&stream->seat->out) ||
+				     atomic_load(&stream->seat->release) & SHUNT_RELEASE_KEPT,
+			     0)) {
 		shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
 		shunt_roster_kick(&engine->group, stream->seat->lane);
 	}
