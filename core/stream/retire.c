@@ -569,7 +569,8 @@ static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 	int result = -EPIPE;
 
 	if (is_moot(stream)) {
-		atomic_store(&stream->seat->leaving.asked, SHUNT_DECLINED);
+		if (shunt_stream_is_seated(stream)) /* else both ends have left, and released, the seat meanwhile */
+			atomic_store(&stream->seat->leaving.asked, SHUNT_DECLINED);
 		return true;
 	}
 	shunt_lock_take(&stream->rx.lock);
