@@ -54,16 +54,6 @@ static uint64_t read_of_link(const struct shunt_lane *lane, const struct shunt_s
 	return head < tail ? head : tail;
 }
 
-static uint64_t release_value(const struct shunt_lane *lane, struct shunt_seat *seat)
-{
-	uint8_t release = atomic_load(&seat->release);
-
-	if (release & SHUNT_RELEASE_GIVES_UP)
-		return SHUNT_RELEASE_GIVEN_UP;
-	return lane->hooks->read_to(seat) |
-	       (release & SHUNT_RELEASE_KEPT ? SHUNT_RELEASE_AND_KEEP : 0);
-}
-
 static uint64_t control_value(const struct shunt_lane *lane, struct shunt_seat *seat,
 			      enum shunt_imm type, uint32_t work)
 {
@@ -80,7 +70,9 @@ static uint64_t control_value(const struct shunt_lane *lane, struct shunt_seat *
 	case SHUNT_IMM_CREDIT:
 		return read_of_link(lane, seat);
 	case SHUNT_IMM_RELEASE:
-		return release_value(lane, seat);
+		return lane->hooks->read_to(seat) |
+		       (atomic_load(&seat->release) & SHUNT_RELEASE_KEPT ? SHUNT_RELEASE_AND_KEEP :
+									   0);
 	case SHUNT_IMM_SWITCHED:
 		return atomic_load(&seat->in.switched);
 	case SHUNT_IMM_RING:

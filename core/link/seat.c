@@ -52,7 +52,6 @@ void shunt_seat_begin_anew(struct shunt_seat *seat)
 	struct shunt_peer_ring theirs = { .address = seat->out.ring.address, .rkey = seat->out.ring.rkey };
 	uint32_t bytes = atomic_load(&seat->out.ring.bytes), own_bytes = seat->in.ring.bytes;
 	uint8_t *own = seat->in.ring.at;
-	bool given_up = atomic_load(&seat->release) & SHUNT_RELEASE_GIVES_UP;
 
 	for (size_t i = offsetof(struct shunt_seat, out) / sizeof(word_t);
 	     i < sizeof(*seat) / sizeof(word_t); i++)
@@ -64,7 +63,10 @@ void shunt_seat_begin_anew(struct shunt_seat *seat)
 	seat->in.link.bytes = seat->in.ring.bytes = own_bytes;
 	memset(seat->control, 0, sizeof(*seat->control));
 	seat->chain = 0;
-	atomic_store(&seat->release, given_up ? SHUNT_RELEASE_HEARD | SHUNT_RELEASED_BY_PEER : 0);
+	atomic_store(&seat->release,
+		     atomic_load(&seat->release) & SHUNT_RELEASE_OVER ?
+			     SHUNT_RELEASE_HEARD | SHUNT_RELEASED_BY_PEER :
+			     0);
 }
 
 static bool add_slab(struct shunt_seat_pool *pool)

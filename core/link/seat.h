@@ -63,7 +63,7 @@ enum shunt_release {
 	SHUNT_RELEASE_KEPT = 1 << 4,		/* this end keeps the connection (core/stream/spare.h); under both locks */
 	SHUNT_RELEASE_KEEPS = 1 << 5,		/* P: the peer does */
 	SHUNT_RELEASE_RESTS = 1 << 6,		/* P: it has begun anew */
-	SHUNT_RELEASE_GIVES_UP = 1 << 7,	/* the acceptor has given it up since; of connectors P */
+	SHUNT_RELEASE_OVER = 1 << 7,		/* P: and has released that, too, before this end has begun anew */
 };
 
 /* Work that a stream wants from its lane; bits of seat.work. In the order a lane serves them. */

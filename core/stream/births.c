@@ -65,6 +65,10 @@ const char *shunt_births_add(struct shunt_stream *stream, uint64_t at)
 		return NULL;	/* the RESET that says so was on its way */
 	if (stream->role != SHUNT_ACCEPTOR || at || atomic_exchange(&stream->spare->born, true))
 		return "a birth out of turn";
+	if (!births->listener) {
+		shunt_kept_ends(stream);
+		return NULL;
+	}
 	stream->spare->next = NULL;
 	stream->spare->popped = false;
 	if (births->last)
@@ -73,8 +77,7 @@ const char *shunt_births_add(struct shunt_stream *stream, uint64_t at)
 		births->first = stream;
 	births->last = stream;
 	births->count++;
-	if (births->listener)
-		shunt_sleep_notify(births->listener, EPOLLIN | SHUNT_READY_ARRIVED);
+	shunt_sleep_notify(births->listener, EPOLLIN | SHUNT_READY_ARRIVED);
 	return NULL;
 }
 

@@ -194,6 +194,10 @@ static const char *on_fin(struct shunt_stream *stream, uint64_t at, bool closed)
 /* tcp_reset(): EPIPE for who has seen the other side's end, ECONNRESET for who has not. */
 static void on_reset(struct shunt_stream *stream)
 {
+	if (shunt_stream_looks_released(stream)) {	/* of the next life, which begins in a moment */
+		shunt_kept_ends(stream);
+		return;
+	}
 	if (atomic_load(&stream->seat->in.proof.state) != SHUNT_PROVEN)
 		return;	/* the kernel says it, too */
 	shunt_end_learn(&stream->end, SHUNT_LEARN_RESET,
@@ -291,9 +295,9 @@ static bool is_offset(enum shunt_imm type)
 static const char *on_release(struct shunt_engine *engine, struct shunt_stream *stream,
 			      uint64_t value)
 {
-	if (__builtin_expect(value >= SHUNT_RELEASE_GIVEN_UP, 0)) {
+	if (__builtin_expect(value == SHUNT_RELEASE_ANEW, 0)) {
 		if (shunt_stream_looks_released(stream))
-			return shunt_spare_heard(engine, stream, value);
+			return shunt_spare_heard(engine, stream);
 		/* A reset comes before the release of what was given up. Before that of what is kept there is none. */
 		value = shunt_end_has(&stream->end, SHUNT_END_RESET) ?
 				0 :
@@ -404,10 +408,10 @@ static __attribute__((noinline)) const char *count_arrival(struct shunt_lane *la
 		       NULL;
 }
 
-/* Behind its RELEASE the peer may say that it has begun anew, and that it gives up since. */
-static bool is_of_spare(const struct shunt_stream *stream, enum shunt_imm type)
+/* Its end that has begun anew says so, and perhaps that it is given up. */
+static bool is_of_spare(const struct shunt_seat *seat, enum shunt_imm type)
 {
-	uint8_t release = atomic_load(&stream->seat->release);
+	uint8_t release = atomic_load(&seat->release);
 
 	return (type == SHUNT_IMM_RELEASE && release & SHUNT_RELEASE_KEPT) ||
 	       (type == SHUNT_IMM_RESET && release & SHUNT_RELEASE_RESTS);
@@ -426,7 +430,7 @@ static const char *on_message(struct shunt_engine *engine, struct shunt_lane *la
 	if (stream && atomic_load_explicit(&stream->state, memory_order_relaxed) == SHUNT_CANDIDATE &&
 	    type != SHUNT_IMM_FIN && type != SHUNT_IMM_RESET && type != SHUNT_IMM_RELEASE)
 		return "a message for a stream that was not agreed on";
-	if (!stream || (shunt_stream_looks_released(stream) && !is_of_spare(stream, type)))
+	if (!stream || (shunt_stream_looks_released(stream) && !is_of_spare(stream->seat, type)))
 		return "a message for no stream";
 	if (__builtin_expect(stream->seat->lane != lane, 0))
 		return "a message on a lane that is not its stream's";

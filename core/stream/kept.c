@@ -26,6 +26,8 @@ void shunt_kept_ends(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = shunt_stream_engine(stream);
 
+	if (!stream->spare)
+		return;
 	atomic_store(&stream->spare->ends, true);
 	shunt_loop_post(&engine->loop, &engine->work.tasks.spare);
 }

@@ -363,20 +363,22 @@ void shunt_spare_answer(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_roster_kick(&engine->group, stream->seat->lane);
 }
 
-const char *shunt_spare_heard(struct shunt_engine *engine, struct shunt_stream *stream,
-			      uint64_t value)
+const char *shunt_spare_heard(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	const uint8_t kept = SHUNT_RELEASE_KEPT | SHUNT_RELEASE_KEEPS,
-		      said = SHUNT_RELEASE_RESTS | SHUNT_RELEASE_GIVES_UP;
-	uint8_t release = atomic_load(&stream->seat->release), news = SHUNT_RELEASE_RESTS;
+		      said = SHUNT_RELEASE_RESTS | SHUNT_RELEASE_OVER;
+	uint8_t release = atomic_load(&stream->seat->release);
 
 	shunt_assert_held(&engine->group.lock);
-	if (release & SHUNT_RELEASE_RESTS)
-		news = value == SHUNT_RELEASE_GIVEN_UP ? SHUNT_RELEASE_GIVES_UP : 0;
+	if ((release & said) == SHUNT_RELEASE_RESTS) {
+		atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_OVER);
+		shunt_kept_ends(stream);
+		return NULL;
+	}
 	if (stream->role != SHUNT_CONNECTOR || atomic_load(&stream->state) != SHUNT_CLOSED ||
-	    (release & kept) != kept || !(news & ~(release & said)))
+	    (release & (kept | said)) != kept)
 		return "a rest out of turn";
-	atomic_fetch_or(&stream->seat->release, news);
+	atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_RESTS);
 	shunt_kept_later(stream);
 	return NULL;
 }
@@ -413,12 +415,13 @@ static void begin_anew(struct shunt_engine *engine, struct shunt_stream *stream)
 	spare->since = shunt_now(engine);
 	spare->untold = false;
 	atomic_store(&spare->born, false);
-	atomic_store(&spare->ends, false);
 	atomic_store(&spare->rests, true);
-	if (stream->role == SHUNT_ACCEPTOR) {
+	if (stream->role == SHUNT_ACCEPTOR)
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_REST);
+	if (atomic_load(&spare->ends))
+		shunt_kept_ends(stream);
+	if (stream->role == SHUNT_ACCEPTOR || atomic_load(&spare->ends))
 		return;
-	}
 	shunt_lock_take(&engine->streams_lock);
 	spare->next = engine->spares.first;
 	engine->spares.first = stream;
@@ -434,6 +437,23 @@ static bool link_is_up(const struct shunt_stream *stream)
 
 	return link && atomic_load(&link->state) == SHUNT_LINK_UP &&
 	       !atomic_load(&stream->seat->lane->failed);
+}
+
+static bool has_listener(struct shunt_stream *stream)
+{
+	bool has;
+
+	shunt_lock_take(&stream->group->lock);
+	has = stream->spare->births && stream->spare->births->listener;
+	shunt_lock_leave(&stream->group->lock);
+	return has;
+}
+
+/* The listener has gone: the peer is to find that before it hears that this end rests. */
+static void refuse_next(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	engine->sys->shutdown(stream->seat->out.fin_later.fd, SHUT_RDWR);
+	atomic_store(&stream->spare->ends, true);
 }
 
 enum next { NOTHING, ENDS_NOW, REAPED };
@@ -457,6 +477,8 @@ static enum next look_at(struct shunt_engine *engine, struct shunt_stream *strea
 		return NOTHING;
 	if (!link_is_up(stream) || atomic_load(&stream->seat->out.fin_later.fd) < 0)
 		return REAPED;
+	if (stream->role == SHUNT_ACCEPTOR && !has_listener(stream))
+		refuse_next(engine, stream);
 	if (stream->role == SHUNT_ACCEPTOR || release & SHUNT_RELEASE_RESTS)
 		begin_anew(engine, stream);
 	return NOTHING;
@@ -535,8 +557,9 @@ void shunt_spare_give_up(struct shunt_stream *stream)
 	shunt_assert_held(&stream->tx.lock);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
+	/* RELEASE has all bits: a peer that has not heard the first one yet may read this one's value. */
 	if (stream->role == SHUNT_ACCEPTOR)
-		atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_GIVES_UP);
+		atomic_store(&stream->rx.head, SHUNT_NEVER);
 	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RESET);
 	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
 }

@@ -97,8 +97,7 @@ void shunt_spare_answer(struct shunt_engine *engine, struct shunt_stream *stream
 /* Those that wait are ended like others that are not kept: TCP gets what is unread. The process exits. No lock held. */
 void shunt_spares_leave(struct shunt_engine *engine, uint64_t until);
 /* The acceptor says more behind its RELEASE: that it has begun anew, then that it gives up. NULL, or what is wrong. group.lock held. */
-const char *shunt_spare_heard(struct shunt_engine *engine, struct shunt_stream *stream,
-			      uint64_t value);
+const char *shunt_spare_heard(struct shunt_engine *engine, struct shunt_stream *stream);
 /* The kernel has bytes for one that is closed: it is to answer them with a reset. Service thread. */
 void shunt_spare_refuse(struct shunt_stream *stream);
 /* Looks at all to which something has happened. No lock held but of a stream. */

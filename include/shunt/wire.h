@@ -91,11 +91,10 @@ static inline uint64_t shunt_ring_bytes(uint64_t ring)
 /*
  * The value of RELEASE is the offset up to which the sender's program has read. With this bit the sender keeps the
  * connection. When both ends do, the acceptor says RELEASE again, with the second value: its end has begun anew, and the
- * connector may. With the third value it gives up what has begun anew and has not been accepted since.
+ * connector may. So does its RELEASE of what has begun anew and is given up.
  */
 #define SHUNT_RELEASE_AND_KEEP (1ull << 63)
 #define SHUNT_RELEASE_ANEW UINT64_MAX
-#define SHUNT_RELEASE_GIVEN_UP (UINT64_MAX - 1) /* the acceptor's, of what has begun anew and is not accepted */
 
 /* One control line: the words that the peer writes, one per type. Two cache lines. */
 struct shunt_control {
