@@ -8,6 +8,7 @@ EXTRA_DIST += tests/sim/beside.sh tests/sim/taken.py
 
 tests_sim_sim_SOURCES = \
 	tests/inspect.c tests/inspect.h \
+	tests/sim/born.c tests/sim/born.h \
 	tests/sim/end.c \
 	tests/sim/epoll.c \
 	tests/sim/imm.c \

@@ -7,11 +7,12 @@
 #include "core/device/soft/soft.h"
 #include "core/loop/request.h"
 #include "core/service.h"
+#include "tests/sim/born.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/trust.h"
 #include "tests/sim/witness.h"
 
-static uint8_t rings[SIM_CONNS][2][SIM_PIPE_BYTES];
+static uint8_t rings[SIM_BORN_CONNS][2][SIM_PIPE_BYTES];
 
 /* --- connections come --- */
 
@@ -34,10 +35,15 @@ static void open_connection(void)
 	uint8_t *both[2] = { rings[world->conns][0], rings[world->conns][1] };
 	int from = sim_below(2);
 
-	world->conns++;
+	conn->sock = world->pair[world->conns++];
 	plan_end(conn, 0, from);
 	plan_end(conn, 1, !from);
 	conn->options[0] = conn->options[1] = SIM_OPTIONS_FIRST;
+	if (world->born) {
+		sim_born_plan(conn);
+		sim_born_open(conn, both);
+		return;
+	}
 	sim_tcp_pair(conn->sock, both, world->address, 7000 + !from, 20000 + world->conns);
 	if (sim_one_in(2)) {
 		sim_tcp_establish(&conn->sock[0]);
@@ -55,6 +61,7 @@ static bool deliver(struct sim_conn *conn, int side, uint64_t bytes)
 			return false;
 		conn->established = true;
 		sim_tcp_establish(&conn->sock[0]);
+		sim_born_queued(conn);
 		return true;
 	}
 	return sim_tcp_deliver(&conn->sock[side], bytes);
@@ -83,12 +90,18 @@ static void deliver_some(void)
 
 /* --- the engines --- */
 
+static bool poll_one(int which)
+{
+	return !sim_world.dead[which] &&
+	       shunt_group_poll(&sim_world.engine[which]->group) > 0;
+}
+
 /* Some stream may be idle: idle.c, which asks then, does not run here. */
 static void service(int which)
 {
 	struct shunt_engine *engine = sim_world.engine[which];
 
-	if (!engine->service)
+	if (!engine->service || sim_world.dead[which])
 		return;
 	shunt_request_memory(&engine->loop);
 	shunt_service_step(engine, 0);
@@ -195,14 +208,15 @@ static void kill_link(void)
 static void operator(void)
 {
 	static const char *const words[] = { "auto", "tcp", "rdma" };
-	struct sim_end *end = &sim_world.conn[sim_below(SIM_CONNS)].end[sim_below(2)];
+	uint64_t conns = sim_world.born ? SIM_BORN_CONNS : SIM_CONNS;
+	struct sim_end *end = &sim_world.conn[sim_below(conns)].end[sim_below(2)];
 	struct shunt_engine *engine = sim_world.engine[sim_below(2)];
 	const char *word = words[sim_below(3)];
 	struct shunt_answer answer;
 	char line[SHUNT_COMMAND_MAX];
 	int how = sim_below(3), length;
 
-	if (!sim_world.mocks || !engine->service)
+	if (!sim_world.mocks || !engine->service || sim_world.dead[0] || sim_world.dead[1])
 		return;
 	length = snprintf(line, sizeof(line), "mock %s", word);
 	if (how && end->conn && end->life == SIM_OPEN) {
@@ -293,7 +307,7 @@ static int receive_flags(struct sim_end *end)
 static void run_end(struct sim_end *end)
 {
 	if (end->life == SIM_UNBORN) {
-		if (end->conn->established && sim_one_in(3))
+		if (end->conn->established && sim_one_in(3) && !sim_world.born)
 			sim_end_open(end);
 		return;
 	}
@@ -306,7 +320,7 @@ static void run_end(struct sim_end *end)
 	else if (end->style == SIM_POLLS && !end->shut_write && sim_one_in(end->lazy ? 20 : 1))
 		sim_end_poll(end);
 	else if (sim_one_in(2) && may_write(end))
-		sim_end_send(end, sim_size(65536), false);
+		sim_end_send(end, sim_size(sim_world.born ? 400 : 65536), false);
 	else if (may_read(end) && sim_one_in(end->lazy ? 20 : 1))
 		sim_end_receive(end, sim_size(65536), false, receive_flags(end));
 }
@@ -317,20 +331,37 @@ static void run_some_end(void)
 		run_end(&sim_world.conn[sim_below(sim_world.conns)].end[sim_below(2)]);
 }
 
+/* With births few are open at a time. */
+static bool may_open(int most)
+{
+	int open = 0;
+
+	for (int i = 0; sim_world.born && i < sim_world.conns; i++)
+		open += sim_world.conn[i].end[0].life != SIM_CLOSED ||
+			sim_world.conn[i].end[1].life != SIM_CLOSED;
+	return sim_world.born ? open < most && sim_world.conns < SIM_BORN_CONNS :
+				sim_world.conns < most;
+}
+
 static void step(int most)
 {
-	uint64_t dice = sim_below(1000);
+	uint64_t dice;
 
+	if (sim_world.born && sim_one_in(2)) {
+		sim_born_step();
+		return;
+	}
+	dice = sim_below(1000);
 	if (sim_world.dying)
 		sim_clock += 100000;	/* channels rest for a few milliseconds */
-	if (sim_world.conns < most && dice < 100)
+	if (may_open(most) && dice < 100)
 		open_connection();
 	else if (dice < 650)
 		run_some_end();
 	else if (dice < 800)
 		deliver_some();
 	else if (dice < 880)
-		shunt_group_poll(&sim_world.engine[sim_below(2)]->group);
+		poll_one(sim_below(2));
 	else if (dice < 970)
 		service(sim_below(2));
 	else if (dice < 980)
@@ -345,19 +376,24 @@ static void step(int most)
 
 /* --- the end --- */
 
-/* Reads and writes until it is done, in its own style. True: it got somewhere. */
-static bool finish_end(struct sim_end *end)
+bool sim_play_finish(struct sim_end *end)
 {
 	uint64_t before = end->sent + end->received;
 	bool ended = end->eof || end->error || end->shut_read;
 
 	if (end->life == SIM_CLOSED)
 		return false;
+	if (end->life == SIM_UNBORN && sim_world.born && end->conn->established)
+		return sim_born_wait(end);
 	if (end->life == SIM_UNBORN) {
 		if (end->conn->established)
 			sim_end_open(end);
 		else if (sim_end_peer(end)->life == SIM_CLOSED)
 			end->life = SIM_CLOSED;	/* nobody ever came */
+		return true;
+	}
+	if (sim_born_is_through(end)) {
+		sim_end_close(end);
 		return true;
 	}
 	if (end->style == SIM_EPOLL) {
@@ -373,7 +409,7 @@ static bool finish_end(struct sim_end *end)
 	if (may_read(end) && (end->style != SIM_POLLS || end->shut_write))
 		sim_end_receive(end, 65536, false, 0);
 	if ((end->sent == end->goal || end->error) && !end->shut_write && end->conn->established &&
-	    !ended) {
+	    !ended && !end->brief) {
 		sim_end_shutdown(end, SHUT_WR);
 		return true;
 	}
@@ -384,13 +420,13 @@ static bool finish_end(struct sim_end *end)
 	return end->sent + end->received != before;
 }
 
-static bool advance(void)
+bool sim_play_advance(void)
 {
 	bool moved = deliver_all();
 
 	for (int which = 0; which < 2; which++) {
 		service(which);
-		moved |= shunt_group_poll(&sim_world.engine[which]->group) > 0;
+		moved |= poll_one(which);
 	}
 	sim_world_tokens();
 	sim_clock += 1000000;
@@ -408,7 +444,7 @@ struct timespec sim_patience(void)
 
 void sim_idle(void)
 {
-	advance();
+	sim_play_advance();
 }
 
 static bool all_closed(void)
@@ -456,28 +492,28 @@ static void finish(void)
 	int idle = 0;
 
 	while (!all_closed() && idle < patience) {
-		bool moved = advance();
+		bool moved = sim_play_advance();
 
 		for (int i = 0; i < sim_world.conns; i++)
 			for (int side = 0; side < 2; side++)
-				moved |= finish_end(&sim_world.conn[i].end[side]);
+				moved |= sim_play_finish(&sim_world.conn[i].end[side]);
 		idle = moved ? 0 : idle + 1;
 	}
 	if (!all_closed() && !sim_world.killed)
 		sim_fail("nothing moves any more, but not all is done");
 	force_close();
 	for (idle = 0; idle < 8; idle++)
-		if (advance())
+		if (sim_play_advance())
 			idle = 0;
 	sim_clock += 70000000000ull;	/* every patience ends */
 	for (idle = 0; idle < 100 && (idle < 8 || any_link(lives)); idle++) {
 		sim_clock += 50000000;
-		advance();
+		sim_play_advance();
 	}
 	/* Empty memory is kept for up to two seconds; a queue pair may be found dead meanwhile, and its failover begin. */
 	for (idle = 0; idle < 100 && (idle < 3 || any_link(speaks)); idle++) {
 		sim_clock += 1000000000;
-		advance();
+		sim_play_advance();
 	}
 }
 
@@ -486,6 +522,8 @@ void sim_play(void)
 	int most = sim_between(1, SIM_CONNS);
 	uint64_t steps = sim_size(sim_world.dying ? 3000 : 600) + 50;
 
+	if (sim_world.born)
+		steps += 3000;
 	for (sim_step = 0; sim_step < steps; sim_step++)
 		step(most), sim_trust_serve(), sim_trust_step(), note_failovers(),
 			sim_world_tokens();
@@ -495,6 +533,7 @@ void sim_play(void)
 		open_connection();
 	finish();
 	sim_count(sim_world.broken, atomic_load(&sim_world.engine[0]->returns) + atomic_load(&sim_world.engine[1]->returns),
-		  sim_world.again, sim_trust_proven());
+		  sim_world.again, sim_trust_proven(), sim_born_count());
+	sim_born_bury();
 	sim_world_check();
 }

@@ -25,7 +25,7 @@ static struct shared {		/* with the process that runs the seeds */
 	uint64_t step;
 	bool failed;
 	char message[400];
-	uint64_t broken, returned, again, proven;	/* seeds, streams, bytes, connections: see sim_count() */
+	uint64_t broken, returned, again, proven, births;	/* seeds, streams, bytes, connections: see sim_count() */
 } *shared;
 
 static jmp_buf failed;
@@ -64,12 +64,13 @@ bool sim_avoids(const char *what)
 }
 
 /* Fate of queue pairs that have died: streams that returned, and bytes that the link has carried of them since. */
-void sim_count(bool broken, uint64_t returned, uint64_t again, uint64_t proven)
+void sim_count(bool broken, uint64_t returned, uint64_t again, uint64_t proven, uint64_t births)
 {
 	shared->broken += broken;
 	shared->returned += returned;
 	shared->again += again;
 	shared->proven += proven;
+	shared->births += births;
 }
 
 static void run_seed(uint64_t seed)
@@ -201,9 +202,12 @@ int main(int argc, char **argv)
 	       failures ? "; sim --seed S --verbose shows one" : "");
 	printf("# queue pairs died in %lu seeds; %lu streams returned to a link, which then carried %lu bytes of them\n",
 	       shared->broken, shared->returned, shared->again);
-	printf("# %lu connections were proven by both ends\n", shared->proven);
+	printf("# %lu connections were proven by both ends, %lu were made of spares\n",
+	       shared->proven, shared->births);
 	if (seeds >= 100 && !sim_avoids("stranger") && !shared->proven)
 		failures += printf("not ok - none proven\n") > 0;
+	if (seeds >= 100 && !sim_avoids("born") && !shared->births)
+		failures += printf("not ok - none made of a spare\n") > 0;
 	/* Few seeds have links that die, and only some of their streams have more to say after. */
 	if (seeds >= 1000 && !sim_avoids("kill") && (!shared->returned || (seeds >= 10000 && !shared->again)))
 		failures += printf("not ok - none returned\n") > 0;

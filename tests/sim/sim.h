@@ -16,6 +16,7 @@
 #include "tests/sim/tcp.h"
 
 #define SIM_CONNS 6
+#define SIM_BORN_CONNS 48	/* of a seed with births, of which few are open at a time */
 #define SIM_EVENTS 8
 
 enum sim_life { SIM_UNBORN, SIM_OPEN, SIM_CLOSED };
@@ -41,13 +42,16 @@ struct sim_end {		/* one end of a connection: a little program */
 	bool told_reset;	/* which is told once (sk_err) */
 	bool lazy;		/* reads rarely */
 	bool drops;		/* closes when it pleases */
+	bool brief;		/* closes without a shutdown, as soon as it has all */
 };
 
 struct sim_conn {
-	struct sim_sock sock[2];
+	struct sim_sock *sock;	/* two: a pair of the world's; one that is born takes another's, which gets its own */
 	struct sim_end end[2];
 	uint8_t options[2];	/* what the program has made of its socket's (witness.h) */
 	bool opened, established;
+	bool born;		/* of a spare */
+	bool lost;		/* it has not come to accept(), which may be so */
 	bool reset_ok;		/* the kernel may reset it, or has: bytes and ends may be lost */
 };
 
@@ -60,8 +64,11 @@ struct sim_world {
 	size_t table;		/* slots of an engine's table as it was made */
 	int lowest, high;	/* free real descriptors when it began */
 	struct in_addr address;
-	struct sim_conn conn[SIM_CONNS];
+	struct sim_sock pair[SIM_BORN_CONNS][2];
+	struct sim_conn conn[SIM_BORN_CONNS];
 	int conns;
+	bool born;	/* connections that both ends have closed are used again: born.c */
+	bool dead[2];	/* that process was killed */
 	uint64_t again;		/* bytes that links have carried of streams that had returned */
 	uint64_t start[2];	/* offset of the first byte that connectors send, and acceptors */
 	bool imm; /* the device has no WRITE_WITH_IMM */
@@ -81,7 +88,7 @@ void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 #define trace(...) do { if (__builtin_expect(sim_verbose, 0)) sim_trace(__VA_ARGS__); } while (0)
 
 /* After a seed, for its last line. */
-void sim_count(bool broken, uint64_t returned, uint64_t again, uint64_t proven);
+void sim_count(bool broken, uint64_t returned, uint64_t again, uint64_t proven, uint64_t births);
 /* SIM_AVOID in the environment names it: for hunting past a known fault. */
 bool sim_avoids(const char *what);
 
@@ -117,6 +124,10 @@ void sim_watch_wait(int which);
 
 /* --- play.c: who does what, when --- */
 void sim_play(void);
+/* Reads and writes until it is done, in its own style, and closes then. True: it got somewhere. */
+bool sim_play_finish(struct sim_end *end);
+/* Everybody but the programs goes on. True: something moved. */
+bool sim_play_advance(void);
 /* How long a wait may last. */
 struct timespec sim_patience(void);
 

@@ -79,6 +79,13 @@ static void drop_sock(int fd)
 	sim_tcp_close(sock);
 }
 
+void sim_fd_lead_to(int fd, struct sim_sock *sock)
+{
+	sock->refs++;
+	drop_sock(fd);
+	sim_sock_of[fd] = sock;
+}
+
 int sim_fd_close(int fd)
 {
 	if (fd < 0)
@@ -246,6 +253,10 @@ static int sock_option(struct sim_sock *sock, int level, int name, void *value, 
 		*(int *)value = sock->options >> sim_witness_bit(level, name) & 1;
 		return 0;
 	}
+	if (level == IPPROTO_TCP && name == TCP_NODELAY) {
+		*(int *)value = sock->nodelay;
+		return 0;
+	}
 	if (level != SOL_SOCKET)
 		return -ENOPROTOOPT;
 	memset(value, 0, *length);
@@ -282,6 +293,8 @@ static int sys_setsockopt(int fd, int level, int name, const void *value, sockle
 		return setsockopt(fd, level, name, value, length);
 	if (level == SOL_SOCKET && name == SO_MAX_PACING_RATE && length == sizeof(uint64_t))
 		sock->unpaced = ~*(const uint64_t *)value;
+	if (level == IPPROTO_TCP && name == TCP_NODELAY)
+		sock->nodelay = *(const int *)value;
 	if (bit >= 0)
 		sock->options = (uint8_t)((sock->options & ~(1u << bit)) |
 					  (unsigned int)(*(const int *)value != 0) << bit);
@@ -357,9 +370,19 @@ static int sys_fcntl(int fd, int command, ...)
 	va_start(args, command);
 	value = va_arg(args, long);
 	va_end(args);
-	if (fd >= SIM_FIRST && sock_of(fd) && command == F_DUPFD_CLOEXEC)
+	if (fd >= SIM_FIRST && sock_of(fd) && (command == F_DUPFD_CLOEXEC || command == F_DUPFD))
 		return sim_fd_sock(sock_of(fd));
 	return fcntl(fd, command, value);
+}
+
+/* Of two scripted numbers. */
+static int sys_dup3(int from, int to, int flags)
+{
+	(void)flags;
+	if (!sock_of(from) || !sock_of(to))
+		return result(-EBADF);
+	sim_fd_lead_to(to, sock_of(from));
+	return to;
 }
 
 /* --- waiting --- */
@@ -479,7 +502,8 @@ const struct shunt_sys sim_sys = {
 	.now = sys_now, .sendmsg = sys_sendmsg, .recvmsg = sys_recvmsg, .recvmmsg = receive_many,
 	.getsockopt = sys_getsockopt,
 	.setsockopt = sys_setsockopt, .getsockname = sys_getsockname, .getpeername = sys_getpeername,
-	.shutdown = sys_shutdown, .ioctl = sys_ioctl, .fcntl = sys_fcntl, .socket = socket,
+	.shutdown = sys_shutdown, .ioctl = sys_ioctl, .fcntl = sys_fcntl,
+	.dup3 = sys_dup3, .socket = socket,
 	.bind = sys_bind, .listen = listen, .accept4 = accept4, .connect = sys_connect, .read = read,
 	.write = write, .close = sim_fd_close, .ppoll = sys_ppoll, .epoll_create1 = epoll_create1,
 	.epoll_ctl = sys_epoll_ctl,

@@ -32,6 +32,8 @@ void sim_fd_begin(void);
 int sim_fd_new(void);
 int sim_fd_sock(struct sim_sock *sock);
 int sim_fd_ep(void);
+/* A number in use leads to another socket from now on. */
+void sim_fd_lead_to(int fd, struct sim_sock *sock);
 int sim_fd_close(int fd);
 /* Scripted numbers in use. */
 int sim_fd_count(void);

@@ -147,6 +147,8 @@ uint32_t sim_tcp_poll(struct sim_sock *sock)
 {
 	uint32_t ready = 0;
 
+	if (sock->listens)
+		return sock->queued ? EPOLLIN | EPOLLRDNORM : 0;
 	if ((sock->shut_read && sock->shut_write) || sock->state == SIM_TCP_CLOSED)
 		ready |= EPOLLHUP;
 	if (sock->shut_read)
@@ -201,6 +203,13 @@ void sim_tcp_disconnect(struct sim_sock *sock)
 	end(sock, ECONNRESET);
 	sock->peer->out.read = sock->peer->out.acked;
 	memset(&sock->remote, 0, sizeof(sock->remote));
+}
+
+void sim_tcp_abort(struct sim_sock *sock)
+{
+	sock->orphan = true;
+	reset_peer(sock);
+	end(sock, 0);
 }
 
 void sim_tcp_close(struct sim_sock *sock)

@@ -38,6 +38,9 @@ struct sim_sock {
 	bool nospace;
 	int error;
 	uint8_t options;	/* that the witness shows (witness.h) */
+	bool listens;
+	uint32_t queued;	/* connections that wait for accept(); of one that listens */
+	int nodelay;		/* TCP_NODELAY */
 	uint64_t unpaced;	/* SO_MAX_PACING_RATE, inverted */
 	struct sockaddr_in local, remote;
 	struct sim_sock *peer;
@@ -56,6 +59,8 @@ uint32_t sim_tcp_poll(struct sim_sock *sock);
 int sim_tcp_shutdown(struct sim_sock *sock, int how);
 /* connect(AF_UNSPEC) */
 void sim_tcp_disconnect(struct sim_sock *sock);
+/* The peer is to hear of a reset, whatever was said before: who listened has gone. */
+void sim_tcp_abort(struct sim_sock *sock);
 /* The last descriptor was closed. */
 void sim_tcp_close(struct sim_sock *sock);
 void sim_tcp_info(struct sim_sock *sock, struct tcp_info *info);

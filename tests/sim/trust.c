@@ -68,6 +68,11 @@ static int socket_of_1(int family, int type, int protocol)
 	return make_socket(1, family, type, protocol);
 }
 
+bool sim_trust_chosen(void)
+{
+	return trust.strangers;
+}
+
 const struct shunt_sys *sim_trust_sys(int which)
 {
 	return trust.strangers ? &sys[which] : &sim_sys;
@@ -109,6 +114,8 @@ static void use_option(struct sim_end *end)
 		sim_fail("option %u of connection %d end %d is %d", bit,
 			 (int)(end->conn - sim_world.conn), end->side, value);
 	if (chance() % 2) {
+		if (stream)
+			shunt_spare_option(stream, IPPROTO_IP, names[bit]);
 		value = !value;
 		*own ^= (uint8_t)(1 << bit);
 		sim_sys.setsockopt(end->fd, IPPROTO_IP, names[bit], &value, sizeof(value));

@@ -6,11 +6,13 @@
 #ifndef SIM_TRUST_H
 #define SIM_TRUST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct shunt_sys;
 
 void sim_trust_choose(uint64_t seed);
+bool sim_trust_chosen(void);
 /* The surroundings of that engine. */
 const struct shunt_sys *sim_trust_sys(int which);
 /* Between two steps of the play: a proof is a conversation, and connections are short. */

@@ -17,9 +17,11 @@
 #include "core/qos/throttle.h"
 #include "core/trace/book.h"
 #include "core/service.h"
+#include "core/stream/births.h"
 #include "core/wait/epset.h"
 #include "core/wait/watch.h"
 #include "tests/inspect.h"
+#include "tests/sim/born.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/start.h"
 #include "tests/sim/trust.h"
@@ -126,6 +128,7 @@ static void choose_config(struct shunt_config *config)
 		config->trace = 1 + (config->seed >> 35 & 3);
 	config->copy = (config->seed >> 40 & 3) % 3;	/* half auto */
 	config->prefetch = config->seed >> 42 & 1 ? config->seed >> 44 & 4095 : 0;
+	sim_born_config(config);
 }
 
 static int lowest_free(int from)
@@ -168,6 +171,7 @@ static void make_engine(int i)
 	shunt_file_socket(engine, fd, true);
 	if (!world->no_listener)
 		shunt_file_listening(engine, fd);
+	sim_born_listen(i);
 }
 
 /* A quarter of the seeds. Near the last border everything that is sent must still fit. */
@@ -193,6 +197,7 @@ void sim_world_make(uint64_t seed)
 	world->imm = sim_imm_chosen(seed);
 	choose_start(world->start, seed);
 	sim_trust_choose(seed);
+	sim_born_choose(seed);
 	sim_clock = 1000000000 + sim_below(1000000000);
 	sim_fd_begin();
 	world->lowest = lowest_free(0);
@@ -267,11 +272,14 @@ static void check_engine(struct shunt_engine *engine)
 
 void sim_world_check(void)
 {
+	int count = sim_fd_count() - 2 - sim_born_listeners();
+
 	for (int i = 0; i < 2; i++)
-		check_engine(sim_world.engine[i]);
+		if (!sim_world.dead[i])
+			check_engine(sim_world.engine[i]);
 	sim_trust_check();
-	if (sim_fd_count() != 4)
-		sim_fail("%d scripted descriptors are left", sim_fd_count() - 4);
+	if (count)
+		sim_fail("%d scripted descriptors are left", count);
 }
 
 /* --- the end --- */
@@ -310,6 +318,12 @@ static void end_engine(struct shunt_engine *engine)
 	free(engine->slabs);
 	free(engine->lanes.book);
 	free(engine->verdict);
+	while (engine->spares.births) {
+		struct shunt_births *next = engine->spares.births->next;
+
+		free(engine->spares.births);
+		engine->spares.births = next;
+	}
 	while (engine->free_sets) {
 		struct shunt_epset *next = engine->free_sets->next_free;
 
@@ -329,8 +343,10 @@ void sim_world_end(void)
 	struct sim_world *world = &sim_world;
 
 	for (int i = 0; i < 2; i++) {
-		shunt_file_closing(world->engine[i], world->listener_fd[i]);
-		sim_fd_close(world->listener_fd[i]);
+		if (world->listener_fd[i] >= 0) {
+			shunt_file_closing(world->engine[i], world->listener_fd[i]);
+			sim_fd_close(world->listener_fd[i]);
+		}
 		shunt_file_closing(world->engine[i], world->epfd[i]);
 		sim_fd_close(world->epfd[i]);
 	}
@@ -423,8 +439,9 @@ void sim_world_show(void)
 	       sim_world.kills, sim_world.killed, sim_world.broken, sim_world.faulty,
 	       sim_world.retires, sim_world.nonces, sim_world.imm);
 	for (int i = 0; i < sim_world.conns; i++) {
-		printf("# connection %d: established %d reset_ok %d\n", i, sim_world.conn[i].established,
-		       sim_world.conn[i].reset_ok);
+		printf("# connection %d: established %d reset_ok %d born %d\n", i,
+		       sim_world.conn[i].established, sim_world.conn[i].reset_ok,
+		       sim_world.conn[i].born);
 		show_end(&sim_world.conn[i].end[0]);
 		show_end(&sim_world.conn[i].end[1]);
 	}
