@@ -320,6 +320,10 @@ int shunt_born_accept(struct shunt_engine *engine, struct shunt_stream *listener
 	struct shunt_stream *stream;
 	int fd;
 
+	if (!__atomic_load_n(&listener->births, __ATOMIC_ACQUIRE))
+		return -EAGAIN;
+	if (!shunt_births_wait(listener))
+		shunt_group_poll_fully(&engine->group);	/* a program that asks again and again need not wait anywhere */
 	if (!shunt_births_wait(listener))
 		return -EAGAIN;
 	stream = shunt_births_pop(&engine->group, listener,
