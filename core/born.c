@@ -2,6 +2,8 @@
 #include "core/born.h"
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include "core/api.h"
@@ -220,10 +222,31 @@ static struct shunt_stream *only_listener(struct shunt_engine *engine,
 		       NULL;
 }
 
+/* As many connections as the kernel lets wait. So a peer that makes births of all its spares has no more there. */
+static uint32_t backlog_of(const struct shunt_sys *sys, int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t length = sizeof(info);
+
+	return sys->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) ? 0 : info.tcpi_sacked;
+}
+
+void shunt_born_listens(struct shunt_engine *engine, struct shunt_stream *listener)
+{
+	uint32_t most = backlog_of(engine->sys, listener->fd);
+
+	shunt_lock_take(&engine->group.lock);
+	if (listener->births)
+		listener->births->most = most;
+	shunt_lock_leave(&engine->group.lock);
+}
+
 /* Sleepers look again, and its registrations go to the companion. */
-static struct shunt_births *begin(struct shunt_engine *engine, struct shunt_stream *listener)
+static struct shunt_births *begin(struct shunt_engine *engine, struct shunt_stream *listener,
+				  const struct shunt_spare *spare)
 {
 	struct shunt_births *births;
+	uint32_t most = listener->births ? 0 : backlog_of(engine->sys, listener->fd);
 
 	if (!listener->births && shunt_epset_prepare(engine, listener))
 		return NULL;
@@ -231,10 +254,12 @@ static struct shunt_births *begin(struct shunt_engine *engine, struct shunt_stre
 	births = listener->births;
 	if (!births) {
 		births = shunt_births_begin(&engine->group, listener);
+		if (births)
+			births->most = most;
 		shunt_sleep_notify(listener, SHUNT_READY_TRACK);
 	}
-	if (births)
-		shunt_births_use(births);
+	if (births && !shunt_births_use(births, spare && spare->births == births))
+		births = NULL;
 	shunt_lock_leave(&engine->group.lock);
 	return births;
 }
@@ -243,7 +268,7 @@ struct shunt_births *shunt_born_births(struct shunt_engine *engine, struct shunt
 {
 	struct shunt_stream *listener = only_listener(engine, stream);
 
-	return listener ? begin(engine, listener) : NULL;
+	return listener ? begin(engine, listener, stream->spare) : NULL;
 }
 
 void shunt_born_end(struct shunt_engine *engine, struct shunt_stream *listener)

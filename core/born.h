@@ -18,6 +18,8 @@ bool shunt_born_wants_seed(struct shunt_engine *engine, int fd, const struct soc
 			   socklen_t length);
 /* Births of the listener at which the connection was accepted, in use once more. NULL: it can have none. Both locks of the stream held. */
 struct shunt_births *shunt_born_births(struct shunt_engine *engine, struct shunt_stream *stream);
+/* It may have another backlog than before. No lock held. */
+void shunt_born_listens(struct shunt_engine *engine, struct shunt_stream *listener);
 /* The listener is closed, or it blocks, or another process accepts there, too: it has none from now on. No lock held. */
 void shunt_born_end(struct shunt_engine *engine, struct shunt_stream *listener);
 /* Listeners at whose address another process accepts by now have none. Service thread. */

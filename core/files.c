@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <string.h>
 #include "core/base/address.h"
+#include "core/born.h"
 #include "core/engine.h"
 #include "core/peer/listen.h"
 #include "core/qos/pacing.h"
@@ -151,8 +152,11 @@ void shunt_file_listening(struct shunt_engine *engine, int fd)
 		stream->place = (uint8_t)fd;
 	if (!stream || engine->device_choice == SHUNT_DEVICE_NONE || atomic_load(&engine->uring) == SHUNT_URING_RULES)
 		return;
-	if (stream->role == SHUNT_LISTENER && atomic_load(&stream->state) == SHUNT_FRESH)
-		return;	/* only its backlog changes */
+	if (stream->role == SHUNT_LISTENER && atomic_load(&stream->state) == SHUNT_FRESH) {
+		if (stream->births) /* only its backlog changes */
+			shunt_born_listens(engine, stream);
+		return;
+	}
 	stream->role = SHUNT_LISTENER;
 	shunt_listen_offer(engine, fd);
 }

@@ -30,9 +30,12 @@ struct shunt_births *shunt_births_begin(struct shunt_group *group, struct shunt_
 	return births;
 }
 
-void shunt_births_use(struct shunt_births *births)
+bool shunt_births_use(struct shunt_births *births, bool counted)
 {
+	if (births->uses - 1 - counted > births->most)
+		return false;
 	births->uses++;
+	return true;
 }
 
 void shunt_births_let_go(struct shunt_group *group, struct shunt_births *births)

@@ -22,6 +22,7 @@ struct shunt_births {
 	struct shunt_stream *first, *last;
 	uint32_t count;
 	uint32_t uses; /* by the listener, and by each of its spares */
+	uint32_t most; /* connections that may wait for accept(), and one: there are no more spares */
 	struct shunt_births *next; /* unused ones */
 	uint32_t
 		turns; /* births in a row that were taken before the kernel was asked */
@@ -29,7 +30,8 @@ struct shunt_births {
 
 /* For a listener that has none yet. NULL: there is no memory. group.lock held, as for the next. */
 struct shunt_births *shunt_births_begin(struct shunt_group *group, struct shunt_stream *listener);
-void shunt_births_use(struct shunt_births *births);
+/* One more; `counted`: the caller is among them. False: there are as many as may be. */
+bool shunt_births_use(struct shunt_births *births, bool counted);
 /* NULL is allowed. */
 void shunt_births_let_go(struct shunt_group *group, struct shunt_births *births);
 /* The listener has none from now on. */

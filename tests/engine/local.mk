@@ -2,7 +2,7 @@
 # Engines on real TCP: one thread that steps both and counts exactly, or few threads in real time, for TSan.
 engine_tests = tests/engine/race tests/engine/account_race tests/engine/batch tests/engine/memory tests/engine/keepalive \
 	tests/engine/late tests/engine/qos tests/engine/reserve tests/engine/cheat tests/engine/reconnect tests/engine/possession \
-	tests/engine/trace
+	tests/engine/trace tests/engine/spares
 check_PROGRAMS += $(engine_tests)
 TESTS += $(engine_tests) tests/engine/race_fetch.sh
 quick_tests += $(engine_tests) tests/engine/race_fetch.sh
@@ -43,6 +43,10 @@ tests_engine_batch_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 # The same, for limits.
 tests_engine_qos_SOURCES = tests/engine/qos.c tests/engine/phantom.c tests/engine/phantom.h tests/engine/bed.c tests/engine/bed.h $(engine_pair)
 tests_engine_qos_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
+
+# The same, for connections that are used again.
+tests_engine_spares_SOURCES = tests/engine/spares.c tests/engine/bed.c tests/engine/bed.h $(engine_pair)
+tests_engine_spares_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for reservations.
 tests_engine_reserve_SOURCES = tests/engine/reserve.c tests/engine/reserve.h tests/engine/reserve_many.c tests/engine/reserve_spoilt.c tests/engine/phantom.c tests/engine/phantom.h tests/engine/bed.c tests/engine/bed.h $(engine_pair)

@@ -236,6 +236,10 @@ void sim_tcp_info(struct sim_sock *sock, struct tcp_info *info)
 		info->tcpi_state = sock->peer->out.fin_arrived ? 11 : 4;	/* CLOSING, FIN_WAIT */
 	else if (sock->peer->out.fin_arrived)
 		info->tcpi_state = 8;
+	if (sock->listens) {
+		info->tcpi_unacked = sock->queued;
+		info->tcpi_sacked = SIM_BACKLOG;
+	}
 	info->tcpi_bytes_acked = sock->out.acked + sock->connector + sock->out.fin_arrived;
 	info->tcpi_bytes_received = sock->peer->out.acked + sock->peer->out.fin_arrived;
 }

@@ -14,6 +14,8 @@
 
 #define SIM_PIPE_BYTES 131072	/* ring of one direction; sndbuf + rcvbuf fit */
 
+#define SIM_BACKLOG 8
+
 struct sim_item;
 struct tcp_info;
 
