@@ -166,7 +166,8 @@ static void no_more_are_kept_than_may_wait(void **state)
 		close_of(1, accept_born());
 	assert_int_equal(accept_born(), -EAGAIN);
 	for (int fd = 0; fd < 1024; fd++)
-		if (shunt_file(engines[0], fd) && shunt_file(engines[0], fd)->kind == SHUNT_FILE_STREAM)
+		if (shunt_file(engines[0], fd) &&
+		    shunt_file(engines[0], fd)->kind == SHUNT_FILE_STREAM)
 			close_of(0, fd);
 	settle();
 	close_listener();

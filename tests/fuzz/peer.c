@@ -248,6 +248,8 @@ static void inject_arrival(struct shunt_link *link)
 	}
 	if (!fuzz_below(in, 32))
 		opcode = fuzz_u32(in);
+	if (type == SHUNT_IMM_RELEASE && fuzz_world.born)
+		value = fuzz_below(in, 2) ? value | SHUNT_RELEASE_AND_KEEP : SHUNT_RELEASE_ANEW;
 	if (type != SHUNT_IMM_DATA && id < 32)	/* both arenas begin at the same place in their segments */
 		((struct shunt_control *)(qp->peer->base + qp->pd->arena_offset))[id].word[type] = value;
 	arrive(qp, shunt_imm_make(type, id), bytes, opcode);
@@ -602,6 +604,37 @@ static void open_some(bool outward)
 	fuzz_world_connect(outward ? FUZZ_VICTIM : FUZZ_HOSTILE, outward ? FUZZ_HOSTILE : FUZZ_VICTIM);
 }
 
+/* A program that has connected, or accepted, says something and closes. */
+static void use_birth(enum fuzz_who who, int fd)
+{
+	struct shunt_engine *engine = fuzz_world.engine[who];
+	struct shunt_stream *stream = fd < 0 ? NULL : (struct shunt_stream *)shunt_file(engine, fd);
+	struct iovec iov = { buffer, some_bytes() };
+	int flags = MSG_DONTWAIT | MSG_NOSIGNAL;
+
+	if (fd < 0)
+		return;
+	if (stream && !shunt_stream_is_plain(stream) && fuzz_below(in, 2))
+		fuzz_check(error_is_fair(
+			shunt_stream_send(engine, fd, stream, &iov, 1, flags)));
+	fuzz_world_turn();
+	if (stream && !shunt_stream_is_plain(stream))
+		fuzz_check(error_is_fair(
+			shunt_stream_recv(engine, fd, stream, &iov, 1, MSG_DONTWAIT)));
+	shunt_file_closing(engine, fd);
+	sim_fd_close(fd);
+}
+
+static void be_born(void)
+{
+	enum fuzz_who who = fuzz_below(in, 2);
+
+	if (fuzz_below(in, 2))
+		use_birth(who, fuzz_world_born_connect(who, !who));
+	else
+		use_birth(who, fuzz_world_born_accept(who));
+}
+
 static void step(void)
 {
 	struct shunt_link *link = fuzz_world_link(FUZZ_HOSTILE);
@@ -639,6 +672,8 @@ static void step(void)
 		break;
 	case 16:
 		fuzz_world_turn();
+		if (fuzz_world.born)
+			be_born();
 		break;
 	case 17: case 18:
 		shunt_service_step(fuzz_world.engine[fuzz_below(in, 2)], 0);
@@ -739,6 +774,9 @@ static void get_linked(void)
 	uint8_t how = fuzz_byte(in);
 
 	fuzz_world.start = sim_start(how >> 4 & 3, before[how >> 6]);
+	fuzz_world.born = (how >> 4 & 3) == 3;	/* which begins at 0 */
+	for (enum fuzz_who who = FUZZ_VICTIM; who <= FUZZ_HOSTILE; who++)
+		fuzz_world.engine[who]->config.born = fuzz_world.born;
 	open_some(how & 1);
 	if (how & 2)
 		open_some(how & 1);
@@ -748,6 +786,26 @@ static void get_linked(void)
 			fuzz_world_send(&fuzz_world.conn[c], 1, buffer, 10, 0);
 		}
 		fuzz_world_turn();
+	}
+}
+
+/* Both programs read all that the first connection has brought, and close it: it rests. */
+static void get_spare(void)
+{
+	struct fuzz_conn *conn = &fuzz_world.conn[0];
+	int first = (int)fuzz_below(in, 2);
+
+	for (int i = 0; i < 10; i++)
+		for (int side = 0; side < 2; side++) {
+			fuzz_world_send(conn, side, buffer, 10, 0);
+			fuzz_world_turn();
+			while (fuzz_world_receive(conn, !side, buffer, sizeof(buffer), 0) > 0)
+				;
+		}
+	for (int i = 0; i < 2; i++) {
+		fuzz_world_close(conn, first ^ i);
+		for (int n = 0; n < 4; n++)
+			fuzz_world_turn();
 	}
 }
 
@@ -784,6 +842,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_world.engine[FUZZ_HOSTILE]->group.devices[SHUNT_SOFT].context->ops.post_send = hostile_post;
 	modes = choose_modes();
 	get_linked();
+	if (fuzz_world.born)
+		get_spare();
 	for (int i = 0; i < STEPS && fuzz_more(in); i++) {
 		if (modes & 128 && age())
 			modes = 0;

@@ -39,6 +39,8 @@ static struct shunt_sys sys, hostile_sys;
 static bool is_service[SIM_FDS];	/* an epoll of a service thread's: what is real in it the kernel looks at, all at once */
 static bool making;
 static struct sim_sock listeners[FUZZ_ENGINES];
+static int listener_fds[FUZZ_ENGINES];
+static struct sim_sock fresh[2];	/* what has not connected yet */
 static uint8_t pipes[FUZZ_CONNS + 2][2][SIM_PIPE_BYTES];
 static uint16_t next_port;
 static int scripted, real;	/* descriptors in use when the world is clean; -1: they may become more */
@@ -174,7 +176,8 @@ static void make_engine(enum fuzz_who who, struct in_addr address)
 	engine->group.devices[SHUNT_SOFT].kind = &device;
 	*listener = (struct sim_sock) { .state = SIM_TCP_CLOSED, .peer = listener };
 	listener->local = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr = address, .sin_port = htons(7000 + who) };
-	fd = sim_fd_sock(listener);
+	listener_fds[who] = fd = sim_fd_sock(listener);
+	listener->listens = true;
 	shunt_file_socket(engine, fd, true);
 	shunt_file_listening(engine, fd);
 	fuzz_check(engine->service);
@@ -304,6 +307,7 @@ void fuzz_world_begin(void)
 	fuzz_world.conns = 0;
 	fuzz_world.links = 0;
 	fuzz_world.start = 0;
+	fuzz_world.born = false;
 	next_port = 20000;
 	lines = looks = 0;
 	distrusted = fuzz_world.engine[FUZZ_VICTIM]->links.distrusted;
@@ -346,7 +350,8 @@ struct fuzz_conn *fuzz_world_connect(enum fuzz_who from, enum fuzz_who to)
 	shunt_file_socket(world->engine[from], conn->fd[0], true);
 	shunt_file_connected(world->engine[from], conn->fd[0], 0, (struct sockaddr *)&conn->sock[0].remote,
 			     sizeof(conn->sock[0].remote));
-	shunt_file_accepted(world->engine[to], -1, conn->fd[1], true);
+	shunt_file_accepted(world->engine[to], world->born ? listener_fds[to] : -1, conn->fd[1],
+			    true);
 	for (int side = 0; side < 2; side++)
 		stream_start_at(fuzz_world_stream(conn, conn->who[side]), world->start,
 				world->start);
@@ -397,6 +402,39 @@ void fuzz_world_close(struct fuzz_conn *conn, int side)
 	fuzz_check(!shunt_file(engine, conn->fd[side]));
 	sim_fd_close(conn->fd[side]);
 	conn->fd[side] = -1;
+}
+
+int fuzz_world_born_connect(enum fuzz_who from, enum fuzz_who to)
+{
+	struct shunt_engine *engine = fuzz_world.engine[from];
+	struct sockaddr_in target = listeners[to].local;
+	int fd, result = 0;
+
+	if (!shunt_born_any(engine))
+		return -ENOENT;
+	for (int side = 0; side < 2; side++)
+		fresh[side] = (struct sim_sock) { .state = SIM_TCP_CLOSED,
+						  .peer = &fresh[!side],
+						  .options = SIM_OPTIONS_FIRST,
+						  .local.sin_family = AF_INET };
+	fd = sim_fd_sock(&fresh[0]);
+	shunt_file_socket(engine, fd, true);
+	if (shunt_born_connect(engine, fd, (struct sockaddr *)&target, sizeof(target), &result)) {
+		fuzz_check(result == -EINPROGRESS);
+		return fd;
+	}
+	shunt_file_closing(engine, fd);
+	sim_fd_close(fd);
+	return -ENOENT;
+}
+
+int fuzz_world_born_accept(enum fuzz_who who)
+{
+	struct shunt_engine *engine = fuzz_world.engine[who];
+
+	return shunt_born_accept(engine,
+				 (struct shunt_stream *)shunt_file(engine, listener_fds[who]), true,
+				 SOCK_NONBLOCK, NULL, NULL);
 }
 
 /* --- time --- */
@@ -607,6 +645,17 @@ static void check_honest(void)
 		   !atomic_load(&fuzz_world.engine[FUZZ_HONEST]->links.distrusted));
 }
 
+/* Births wait for accept(), whatever has become of their link. */
+static void accept_rest(enum fuzz_who who)
+{
+	int fd;
+
+	while (fuzz_world.born && (fd = fuzz_world_born_accept(who)) >= 0) {
+		shunt_file_closing(fuzz_world.engine[who], fd);
+		sim_fd_close(fd);
+	}
+}
+
 void fuzz_world_end(void)
 {
 	for (int i = 0; i < fuzz_world.conns; i++) {
@@ -615,6 +664,8 @@ void fuzz_world_end(void)
 	}
 	end_hostile_links();
 	fuzz_world_turn();
+	accept_rest(FUZZ_VICTIM);
+	accept_rest(FUZZ_HOSTILE);
 	for (int i = 0; !is_clean(); i++) {
 		if (i == 100)
 			show();

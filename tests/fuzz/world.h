@@ -32,6 +32,7 @@ struct fuzz_world {
 	struct fuzz_conn conn[FUZZ_CONNS];
 	int conns;
 	uint64_t start;			/* offset of the first byte of the connections to be made */
+	bool born;			/* connections that both ends have closed are used again */
 	bool raw;			/* the hostile peer has no engine: the fuzzer speaks for it */
 	uint64_t links;			/* that the victim has made with this input; some are made again after a while */
 };
@@ -59,6 +60,9 @@ struct shunt_stream *fuzz_world_stream(struct fuzz_conn *conn, enum fuzz_who who
 ssize_t fuzz_world_send(struct fuzz_conn *conn, int side, const void *bytes, size_t count, int flags);
 ssize_t fuzz_world_receive(struct fuzz_conn *conn, int side, void *bytes, size_t count, int flags);
 void fuzz_world_close(struct fuzz_conn *conn, int side);
+/* A program connects where a spare leads, or accepts one: its number, or -errno. The caller closes it. */
+int fuzz_world_born_connect(enum fuzz_who from, enum fuzz_who to);
+int fuzz_world_born_accept(enum fuzz_who who);
 /* Everybody does what is to be done. */
 void fuzz_world_turn(void);
 /* A few honest bytes each way. */
