@@ -5,7 +5,11 @@
  * - born serve COUNT [first]: says "port N", answers so many connections with an epoll set, and says its CPU time in us.
  *   `first`: it closes behind its answer, and does not wait for the client's end.
  * - born ask PORT COUNT: so many, one after the other. Says the time and the CPU time of one, in us.
+ *
+ * With the word `left` behind the others each says three times, before that, how many KiB it has in memory and how many descriptors: behind the
+ * first thousand, behind all, and when nothing rests any more.
  */
+#include <dirent.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -15,6 +19,8 @@
 
 #define BYTES 64
 #define MOST 1024
+#define FIRST 1000
+#define REST 15 /* seconds */
 
 static double cpu(void)
 {
@@ -23,6 +29,46 @@ static double cpu(void)
 	getrusage(RUSAGE_SELF, &usage);
 	return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
 	       (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
+}
+
+static bool tells; /* what it has in memory */
+
+static long resident(void)
+{
+	long pages = 0;
+	FILE *file = fopen("/proc/self/statm", "re");
+
+	if (!file || fscanf(file, "%*d %ld", &pages) != 1)
+		die("statm");
+	fclose(file);
+	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+static int descriptors(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int count = -3; /* itself, and the two that are no files */
+
+	while (dir && readdir(dir))
+		count++;
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+static void tell(long done, long count)
+{
+	if (tells && (done == FIRST || done == count))
+		printf("%ld %d\n", resident(), descriptors());
+}
+
+/* What rests is given up when nobody has taken it for 10 seconds. */
+static void tell_in_the_end(void)
+{
+	if (!tells)
+		return;
+	sleep(REST);
+	printf("%ld %d\n", resident(), descriptors());
 }
 
 static struct sockaddr_in at(const char *port)
@@ -73,9 +119,12 @@ static int serve(long count, bool first)
 				watch(set, take(listening));
 			} else if (!answer(fd) || first) {
 				close(fd);
-				over++;
+				tell(++over, count);
 			}
 		}
+	if (tells)
+		close(listening);
+	tell_in_the_end();
 	printf("%.2f\n", cpu() / (double)count * 1e6);
 	return 0;
 }
@@ -98,8 +147,11 @@ static int ask(const char *port, long count)
 	struct sockaddr_in server = at(port);
 	double begun = now();
 
-	for (long i = 0; i < count; i++)
+	for (long i = 0; i < count; i++) {
 		ask_once(&server);
+		tell(i + 1, count);
+	}
+	tell_in_the_end();
 	printf("%.2f %.2f\n", (now() - begun) / (double)count * 1e6, cpu() / (double)count * 1e6);
 	return 0;
 }
@@ -107,12 +159,16 @@ static int ask(const char *port, long count)
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (argc > 2 && !strcmp(argv[argc - 1], "left")) {
+		tells = true;
+		argc--;
+	}
 	if (argc == 3 && !strcmp(argv[1], "serve"))
 		return serve(atol(argv[2]), false);
 	if (argc == 4 && !strcmp(argv[1], "serve") && !strcmp(argv[3], "first"))
 		return serve(atol(argv[2]), true);
 	if (argc == 4 && !strcmp(argv[1], "ask"))
 		return ask(argv[2], atol(argv[3]));
-	fprintf(stderr, "usage: born serve COUNT [first] | born ask PORT COUNT\n");
+	fprintf(stderr, "usage: born serve COUNT [first] [left] | born ask PORT COUNT [left]\n");
 	return 2;
 }
