@@ -84,6 +84,20 @@ bool shunt_born_connect(struct shunt_engine *engine, int fd, const struct sockad
  */
 int shunt_born_accept(struct shunt_engine *engine, struct shunt_stream *listener, bool again,
 		      int flags, struct sockaddr *address, socklen_t *length);
+/* It blocks, and may have births: accept() is the next call, which waits as the kernel's does. */
+bool shunt_accept_waits(const struct shunt_stream *listener);
+#define SHUNT_ACCEPT_KERNEL INT_MIN
+struct shunt_accept {
+	struct sockaddr *address;
+	socklen_t *length;
+	int flags; /* of accept4(), or SHUNT_ACCEPT_PLAIN */
+	bool born; /* result: all is done; else the number is the kernel's, for shunt_file_accepted() */
+};
+/* The number, or -errno; -ERESTART: the call begins anew; SHUNT_ACCEPT_KERNEL: the real call, which may wait, is to be made. */
+int shunt_accept_wait(struct shunt_engine *engine, int fd, struct shunt_stream *listener,
+		      struct shunt_accept *call);
+/* After shutdown() of a listener: it refuses, and what waits there is reset. */
+void shunt_born_shut(struct shunt_engine *engine, struct shunt_stream *listener);
 /* Before the program sets an option of the stream's socket. */
 void shunt_spare_option(struct shunt_stream *stream, int level, int name);
 /* After the real connect() to `address` returned `result` (0 or -errno) on a stream. */

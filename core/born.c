@@ -43,7 +43,8 @@ static struct shunt_stream *fresh_at(struct shunt_engine *engine, int fd)
 	if (!file || file->kind != SHUNT_FILE_STREAM ||
 	    atomic_load(&stream->state) != SHUNT_FRESH || stream->role == SHUNT_LISTENER ||
 	    stream->numbers != 1 || stream->watches || !shunt_spare_may_carry(stream) ||
-	    atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY || shunt_stream_is_shared(stream))
+	    atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY ||
+	    shunt_stream_is_shared(stream) || stream->sharing.forked)
 		return NULL;
 	return stream;
 }
@@ -202,6 +203,12 @@ bool shunt_born_wants_seed(struct shunt_engine *engine, int fd, const struct soc
 
 /* --- listeners --- */
 
+/* A thread may be in the kernel's accept(): a birth would not wake it (core/accept.h). */
+static bool may_be_deaf(const struct shunt_stream *listener)
+{
+	return !shunt_stream_is_nonblocking(listener) && listener->sharing.forked;
+}
+
 /* The only listener there, in this process and in others. */
 static struct shunt_stream *only_listener(struct shunt_engine *engine,
 					  const struct shunt_stream *stream)
@@ -216,7 +223,7 @@ static struct shunt_stream *only_listener(struct shunt_engine *engine,
 	    !atomic_load(&rendezvous->shared))
 		listener = rendezvous->listener;
 	shunt_lock_leave(&engine->rendezvous_lock);
-	return listener && listener->numbers == 1 && shunt_stream_is_nonblocking(listener) &&
+	return listener && listener->numbers == 1 && !may_be_deaf(listener) &&
 			       !shunt_stream_is_shared(listener) ?
 		       listener :
 		       NULL;
@@ -292,6 +299,14 @@ void shunt_born_end(struct shunt_engine *engine, struct shunt_stream *listener)
 	shunt_lock_leave(&engine->group.lock);
 }
 
+void shunt_born_shut(struct shunt_engine *engine, struct shunt_stream *listener)
+{
+	int saved = errno;
+
+	shunt_born_end(engine, listener);
+	errno = saved;
+}
+
 void shunt_born_look(struct shunt_engine *engine)
 {
 	struct shunt_stream *listener;
@@ -351,8 +366,7 @@ int shunt_born_accept(struct shunt_engine *engine, struct shunt_stream *listener
 		shunt_group_poll_fully(&engine->group);	/* a program that asks again and again need not wait anywhere */
 	if (!shunt_births_wait(listener))
 		return -EAGAIN;
-	stream = shunt_births_pop(&engine->group, listener,
-				  again || !shunt_stream_is_nonblocking(listener));
+	stream = shunt_births_pop(&engine->group, listener, again);
 	if (!stream)
 		return -EAGAIN;
 	fd = take(engine, stream, flags);

@@ -12,6 +12,7 @@
 #include "core/base/lsan.h"
 #include "core/stream/kept.h"
 #include "core/engine.h"
+#include "core/accept.h"
 #include "core/fd/own_fds.h"
 #include "core/fd/thread.h"
 #include "core/lane/copying.h"
@@ -294,6 +295,8 @@ static int share(struct shunt_stream *stream, void *arg)
 	(void)arg;
 	if (shunt_kept_rests(stream))
 		return 0;	/* the child has no copy of its socket */
+	if (atomic_load(&stream->state) == SHUNT_FRESH)
+		stream->sharing.forked |= SHUNT_FORK_COPIED;
 	if (atomic_load(&stream->state) == SHUNT_FRESH || shunt_fork_slots_counts(&stream->sharing))
 		return 0;
 	stream->sharing.forked |= SHUNT_FORK_LOST;
@@ -331,6 +334,7 @@ SHUNT_NO_LOCK_ANALYSIS void shunt_engine_fork_prepare(struct shunt_engine *engin
 	struct shunt_sharing sharing = { .forks = &engine->forks };
 
 	shunt_young_grow_all(engine, false);
+	shunt_accept_share(engine);
 	shunt_engine_clone_prepare(engine);
 	shunt_lock_take(&engine->service_lock);
 	shunt_lock_take(&engine->streams_lock);

@@ -180,6 +180,7 @@ void shunt_file_adopted(struct shunt_engine *engine, int fd)
 		shunt_streams_free(stream);
 		return;
 	}
+	stream->sharing.forked |= SHUNT_FORK_COPIED;	/* whoever made it may have it, too */
 	shunt_stream_option_adopt(stream);
 	shunt_file_listening(engine, fd);
 }

@@ -3,6 +3,7 @@
 core_sources = \
 	include/shunt/wire.h \
 	core/api.h \
+	core/accept.c core/accept.h \
 	core/await.c core/await.h \
 	core/born.c core/born.h \
 	core/engine.c core/engine.h \

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* accept() and accept4(). */
-#include <limits.h>
 #include "preload/process.h"
-
-#define PLAIN INT_MIN	/* in the place of flags: accept() */
 
 static int accepted(struct shunt_file *file, int listener, int fd, bool nonblocking)
 {
@@ -39,13 +36,19 @@ leave:
 	return fd;
 }
 
+/* Others the kernel refuses, before it waits. */
+static bool are_good(int flags)
+{
+	return flags == SHUNT_ACCEPT_PLAIN || !(flags & ~(SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
 /* A connection that is none of the kernel's queue. -EAGAIN: there is none, and the kernel is to be asked. */
 static int born(struct shunt_file *file, bool again, int flags, struct sockaddr *address,
 		socklen_t *length)
 {
 	int fd = -EAGAIN;
 
-	if (!shunt_as_stream(file) || shunt_process_foreign())
+	if (!shunt_as_stream(file) || shunt_process_foreign() || !are_good(flags))
 		return -EAGAIN;
 	shunt_inside_do(fd = shunt_born_accept(shunt_process.engine, shunt_as_stream(file), again,
 					       flags, address, length));
@@ -55,16 +58,50 @@ static int born(struct shunt_file *file, bool again, int flags, struct sockaddr 
 /* The program's own call: a filter may allow only one of the two. */
 static int ask_kernel(int listener, struct sockaddr *address, socklen_t *length, int flags)
 {
-	return flags == PLAIN ? real(accept)(listener, address, length) :
+	return flags == SHUNT_ACCEPT_PLAIN ? real(accept)(listener, address, length) :
 				real(accept4)(listener, address, length, flags);
+}
+
+/* At a listener that blocks and may have births. SHUNT_ACCEPT_KERNEL: it is none any more. */
+static int accept_waiting(int listener, struct shunt_accept *call)
+{
+	int made = -ERESTART, saved = errno;
+	struct shunt_file *file = NULL;
+
+	shunt_cancellation_point();
+	shunt_numbers_quiet();
+	while (made == -ERESTART) {
+		file = shunt_lookup(listener);
+		if (!shunt_as_stream(file) || !shunt_accept_waits(shunt_as_stream(file)))
+			return SHUNT_ACCEPT_KERNEL;
+		made = shunt_inside(shunt_accept_wait(shunt_process.engine, listener,
+						      shunt_as_stream(file), call));
+	}
+	errno = saved;
+	if (made < 0 || call->born)
+		return made;
+	return accepted(shunt_lookup(listener) == file ? file : NULL, listener, made,
+			call->flags != SHUNT_ACCEPT_PLAIN && call->flags & SOCK_NONBLOCK);
+}
+
+static bool waits(struct shunt_file *file, int flags)
+{
+	return unlikely(shunt_as_stream(file) && shunt_accept_waits(shunt_as_stream(file))) &&
+	       are_good(flags) && !shunt_process_foreign();
 }
 
 static int accept_known(struct shunt_file *file, int listener, struct sockaddr *address,
 			socklen_t *length, int given)
 {
-	int flags = given == PLAIN ? 0 : given;
-	int fd = born(file, false, flags, address, length), saved = errno;
+	struct shunt_accept call = { address, length, given, false };
+	int flags = given == SHUNT_ACCEPT_PLAIN ? 0 : given;
+	int fd = waits(file, given) ? accept_waiting(listener, &call) : SHUNT_ACCEPT_KERNEL,
+	    saved = errno;
 
+	if (fd != SHUNT_ACCEPT_KERNEL)
+		return (int)shunt_result(fd);
+	file = shunt_lookup(listener);
+	fd = born(file, false, flags, address, length);
 	if (fd != -EAGAIN)
 		return (int)shunt_result(fd);
 	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
@@ -88,7 +125,7 @@ int accept(int fd, struct sockaddr *address, socklen_t *length)
 	}
 	shunt_begin_anew();
 	shunt_inside_do(shunt_file_accepting(shunt_process.engine, file));
-	return accept_known(file, fd, address, length, PLAIN);
+	return accept_known(file, fd, address, length, SHUNT_ACCEPT_PLAIN);
 }
 
 int accept4(int fd, struct sockaddr *address, socklen_t *length, int flags)

@@ -221,11 +221,22 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
 	return real(getsockopt)(fd, level, name, value, length);
 }
 
+/* A listener ends so, too. */
+static int shut_plain(int fd, int how)
+{
+	struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
+	int result = real(shutdown)(fd, how);
+
+	if (!result && how != SHUT_WR && unlikely(stream != NULL) && !shunt_process_foreign())
+		shunt_inside_do(shunt_born_shut(shunt_process.engine, stream));
+	return result;
+}
+
 int shutdown(int fd, int how)
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
 
 	if (stream)
 		return (int)shunt_result(shunt_inside(shunt_stream_shutdown(shunt_process.engine, fd, stream, how)));
-	return real(shutdown)(fd, how);
+	return shut_plain(fd, how);
 }

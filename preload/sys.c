@@ -140,6 +140,14 @@ static int own_accept4(int fd, struct sockaddr *address, socklen_t *length, int 
 	return shunt_fault_denies(SHUNT_DENY_FD) ? -1 : (int)shunt_real.syscall(SYS_accept4, fd, address, length, flags);
 }
 
+/* A filter of the program's may allow only one of the two. */
+static int program_accept(int fd, struct sockaddr *address, socklen_t *length, int flags)
+{
+	return (int)(flags == SHUNT_ACCEPT_PLAIN ?
+			     shunt_real.syscall(SYS_accept, fd, address, length) :
+			     shunt_real.syscall(SYS_accept4, fd, address, length, flags));
+}
+
 static int own_epoll_create1(int flags)
 {
 	return shunt_fault_denies(SHUNT_DENY_FD) ? -1 : shunt_real.epoll_create1(flags);
@@ -185,6 +193,7 @@ void shunt_process_fill_sys(void)
 		.bind = bind,
 		.listen = shunt_real.listen,
 		.accept4 = own_accept4,
+		.accept = program_accept,
 		.connect = own_connect,
 		.read = own_read,
 		.write = own_write,

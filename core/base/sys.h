@@ -10,6 +10,7 @@
 #ifndef SHUNT_CORE_BASE_SYS_H
 #define SHUNT_CORE_BASE_SYS_H
 
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -19,6 +20,8 @@
 #include "core/base/attach.h"
 
 struct mmsghdr;
+
+#define SHUNT_ACCEPT_PLAIN INT_MIN
 
 struct shunt_sys {
 	uint64_t (*now)(void);	/* monotonic nanoseconds */
@@ -41,6 +44,8 @@ struct shunt_sys {
 	int (*bind)(int fd, const struct sockaddr *address, socklen_t length);
 	int (*listen)(int fd, int backlog);
 	int (*accept4)(int fd, struct sockaddr *address, socklen_t *length, int flags);
+	/* At a listener of the program's, by the call that the program makes: SHUNT_ACCEPT_PLAIN in place of flags is accept(). */
+	int (*accept)(int fd, struct sockaddr *address, socklen_t *length, int flags);
 	int (*connect)(int fd, const struct sockaddr *address, socklen_t length);
 	ssize_t (*read)(int fd, void *buffer, size_t bytes);
 	ssize_t (*write)(int fd, const void *buffer, size_t bytes);

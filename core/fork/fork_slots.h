@@ -58,6 +58,7 @@ struct shunt_forks {
 enum shunt_forked {
 	SHUNT_FORK_LOST = 1 << 0,	/* there is a second owner, and there was no slot to count them */
 	SHUNT_FORK_INHERITED = 1 << 1,	/* this process is not the first */
+	SHUNT_FORK_COPIED = 1 << 2,	/* a socket that was not connected then, or a listener: another process may have a copy */
 };
 
 /* Other processes that hold a connection, since a fork. A part of its stream. */

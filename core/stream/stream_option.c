@@ -86,9 +86,6 @@ void shunt_stream_set_nonblocking(struct shunt_stream *stream, bool nonblocking)
 		atomic_fetch_or(&stream->mode, SHUNT_MODE_NONBLOCKING);
 	else
 		atomic_fetch_and(&stream->mode, ~(uint32_t)SHUNT_MODE_NONBLOCKING);
-	if (!nonblocking && stream->births)
-		shunt_stream_engine(stream)->end_hooks->births_end(shunt_stream_engine(stream),
-								   stream);	/* a thread in the kernel's accept() could not be woken */
 	tell_relatives(stream);
 }
 

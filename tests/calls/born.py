@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 """A connection for each request: what either end can see of one that is used again (core/stream/spare.h).
 
-born.py server, born.py client PORT: the client asks so often, and tells the server on standard input what is next. Each says
-on standard output what it has seen that the kernel would not show, and exits with 1 then. See born.sh.
+born.py server, born.py threads, born.py client PORT: the client asks so often, and tells the server on standard input what is
+next. Each says on standard output what it has seen that the kernel would not show, and exits with 1 then. See born.sh.
 """
 import errno
 import os
@@ -11,7 +11,9 @@ import select
 import socket
 import struct
 import sys
+import threading
 
+THREADS = 3  # in accept() at once
 TIMES = 400
 LEAVES = 100  # connections that are closed behind their only message
 WAYS = [b"", b"first", b"shut", b"abort"]  # who closes first, and how
@@ -43,13 +45,60 @@ def descriptors():
     return len(os.listdir("/proc/self/fd"))
 
 
-def serve():
+def listen():
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     listener.listen(64)
+    print("port", listener.getsockname()[1], flush=True)
+    return listener
+
+
+def answer(client, lefts):
+    client.settimeout(None)
+    while data := client.recv(1000):
+        if data == b"left":
+            lefts.append(data)
+            continue
+        client.send(data + b"%d" % client.getpeername()[1])
+        if data.split()[1:]:
+            if data.split()[1] == b"shut":
+                client.shutdown(socket.SHUT_WR)
+            break
+    client.close()
+
+
+def accept_each(listener, first, lefts):
+    while True:
+        try:
+            client, address = listener.accept()
+        except OSError as error:
+            expect("accept of a listener that is shut", error.errno, errno.EINVAL)
+            return
+        expect("getpeername", client.getpeername(), address)
+        expect("options of what was accepted", values(client), first)
+        expect("O_NONBLOCK of what was accepted", os.get_blocking(client.fileno()), True)
+        change(client)
+        answer(client, lefts)
+
+
+def serve_by_threads():
+    listener = listen()
+    lefts = []
+    threads = [threading.Thread(target=accept_each, args=(listener, values(listener), lefts)) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    os.read(0, 1)
+    listener.shutdown(socket.SHUT_RD)
+    print("closed", flush=True)
+    for thread in threads:
+        thread.join()
+    expect("messages of those that have closed", len(lefts), LEAVES)
+
+
+def serve():
+    listener = listen()
     listener.setblocking(False)
     first = values(listener)
-    print("port", listener.getsockname()[1], flush=True)
     poll = select.epoll()
     poll.register(listener, select.EPOLLIN)
     poll.register(0, select.EPOLLIN)
@@ -147,6 +196,8 @@ def client(port):
 values_of_new = values(socket.socket())
 if sys.argv[1] == "server":
     serve()
+elif sys.argv[1] == "threads":
+    serve_by_threads()
 else:
     client(int(sys.argv[2]))
 sys.exit(bool(bad))

@@ -32,10 +32,11 @@ await() {
 	[ -z "$3" ]
 }
 
-# pair COMMAND...: both ends behind these words.
+# pair SERVER COMMAND...: both ends behind these words.
 pair() {
-	local port server client status=0
-	end server "$@" python3 "$py" server
+	local how=$1 port server client status=0
+	shift
+	end server "$@" python3 "$py" "$how"
 	server=$!
 	exec 5> "$work/server.in" 6< "$work/server.out"
 	read -r _ port <&6 || return 1
@@ -68,12 +69,15 @@ are_equal() { # PATTERN
 	return 1
 }
 
-check "bare" pair
-export SHUNT_BORN=auto
-check "shunted" pair $shunt_run
-check "connections were used again" are_born
-export SHUNT_BORN=off
-check "shunted, without" pair $shunt_run
-check "there was none" test "$(count births_connected client)" = 0
+for how in server threads; do
+	unset SHUNT_BORN
+	check "$how: bare" pair $how
+	export SHUNT_BORN=auto
+	check "$how: shunted" pair $how $shunt_run
+	check "$how: connections were used again" are_born
+	export SHUNT_BORN=off
+	check "$how: shunted, without" pair $how $shunt_run
+	check "$how: there was none" test "$(count births_connected client)" = 0
+done
 check "every twentieth case of diff.sh, on such a connection" are_equal "${1:-.}"
 plan

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Listeners, and connections that come, talk or go before they are accepted. The tested end connects. */
 #include "cases.h"
+#include <sys/resource.h>
 
 static void nonblocking_peer(struct end *e)
 {
@@ -244,6 +245,144 @@ static void order_peer(struct end *e)
 	}
 }
 
+/* Threads that wait in accept(): what ends the call, and that the connection after it is the next call's. */
+static void interrupted_peer(struct end *e)
+{
+	struct timeval soon = { .tv_usec = 20000 }, never = { 0 };
+	struct job j;
+
+	catch_signal(e, 0);
+	job_hit(e, &j, job_accept, e->lfd);
+	report_caught(e, "accept", &j);
+	catch_signal(e, SA_RESTART);
+	job_sleeps(e, &j, job_accept, e->lfd);
+	hit(e, &j);
+	asleep(e, j.tid);
+	say(e, "done: %d", j.done);
+	tell(e);
+	job_join(e, &j);
+	say(e, "accepted: %d", j.result >= 0);
+	put(e, j.result, "hello");
+	close(j.result);
+	MUST(e, setsockopt(e->lfd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)));
+	TRY(e, accept(e->lfd, NULL, NULL));
+	soon.tv_sec = 100;
+	MUST(e, setsockopt(e->lfd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon)));
+	job_hit(e, &j, job_accept, e->lfd);
+	report_caught(e, "accept with a timeout", &j);
+	MUST(e, setsockopt(e->lfd, SOL_SOCKET, SO_RCVTIMEO, &never, sizeof(never)));
+	job_sleeps(e, &j, job_accept, e->lfd);
+	MUST(e, pthread_cancel(j.thread));
+	MUST(e, pthread_join(j.thread, NULL));
+	say(e, "done: %d", j.done);
+	tell(e);
+	j.result = MUST(e, accept4(e->lfd, NULL, NULL, SOCK_NONBLOCK));
+	say(e, "O_NONBLOCK %s", fcntl((int)j.result, F_GETFL) & O_NONBLOCK ? "set" : "not set");
+	put(e, j.result, "hello");
+	close(j.result);
+}
+
+static void interrupted(struct end *e)
+{
+	for (int i = 0; i < 2; i++) {
+		int fd;
+
+		await(e);
+		fd = dial(e);
+		drain(e, fd);
+		close(fd);
+	}
+}
+
+static void together_peer(struct end *e)
+{
+	struct job j[3];
+
+	for (int i = 0; i < 3; i++)
+		job_sleeps(e, &j[i], job_accept, e->lfd);
+	tell(e);
+	for (int i = 0; i < 3; i++) {
+		job_join(e, &j[i]);
+		say(e, "accepted: %d", j[i].result >= 0);
+	}
+	for (int i = 0; i < 3; i++) {
+		put(e, j[i].result, "hello");
+		close(j[i].result);
+	}
+}
+
+static void together(struct end *e)
+{
+	int fd[3];
+
+	await(e);
+	for (int i = 0; i < 3; i++)
+		fd[i] = dial(e);
+	for (int i = 0; i < 3; i++) {
+		drain(e, fd[i]);
+		close(fd[i]);
+	}
+}
+
+/* The call outlives the number, and so does the listener. */
+static void closed_under_peer(struct end *e)
+{
+	struct job j;
+
+	job_sleeps(e, &j, job_accept, e->lfd);
+	TRY(e, close(e->lfd));
+	asleep(e, j.tid);
+	say(e, "done: %d", j.done);
+	tell(e);
+	job_join(e, &j);
+	say(e, "accepted: %d", j.result >= 0);
+	put(e, j.result, "hello");
+	close(j.result);
+	e->lfd = -1;
+	meet(e);
+}
+
+static void closed_under(struct end *e)
+{
+	int fd;
+
+	await(e);
+	fd = dial(e);
+	drain(e, fd);
+	close(fd);
+	meet(e);
+	fd = MUST(e, socket(e->addr.ss_family, SOCK_STREAM, 0));
+	TRY(e, connect(fd, (struct sockaddr *)&e->addr, e->addrlen));
+	close(fd);
+}
+
+/* The kernel takes the number before it waits. */
+static void no_number_peer(struct end *e)
+{
+	int number = MUST(e, dup(0));
+	struct rlimit before, few;
+
+	close(number);
+	MUST(e, getrlimit(RLIMIT_NOFILE, &before));
+	few = before;
+	few.rlim_cur = (rlim_t)number;
+	MUST(e, setrlimit(RLIMIT_NOFILE, &few));
+	TRY(e, accept(e->lfd, NULL, NULL));
+	MUST(e, setrlimit(RLIMIT_NOFILE, &before));
+	tell(e);
+	close(pick_up(e));
+}
+
+static void no_number(struct end *e)
+{
+	int fd;
+
+	await(e);
+	fd = dial(e);
+	drain(e, fd);
+	close(fd);
+}
+
 const struct test cases_accept[] = {
 	{"accept_nonblocking", RAW, nonblocking, nonblocking_peer},
 	{"accept_blocked", RAW, blocked, blocked_peer},
@@ -255,5 +394,9 @@ const struct test cases_accept[] = {
 	{"accept_orphan", 0, orphan, orphan_peer},
 	{"accept_bind_rules", ALONE, bind_rules, NULL},
 	{"accept_order", RAW, order, order_peer},
+	{"accept_interrupted", RAW, interrupted, interrupted_peer},
+	{"accept_together", RAW, together, together_peer},
+	{"accept_closed_under", RAW, closed_under, closed_under_peer},
+	{"accept_no_number", RAW, no_number, no_number_peer},
 	{NULL, 0, NULL, NULL},
 };
