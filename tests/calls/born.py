@@ -4,6 +4,9 @@
 
 born.py server, born.py threads, born.py client PORT: the client asks so often, and tells the server on standard input what is
 next. Each says on standard output what it has seen that the kernel would not show, and exits with 1 then. See born.sh.
+
+born.py queue [mixed], born.py crowd PORT, born.py plain PORT: the clients come while the server accepts nothing. It counts in
+which order they are accepted then. mixed: births do not wait until all others have been accepted.
 """
 import errno
 import os
@@ -193,11 +196,91 @@ def client(port):
     expect("connect to nobody", s.connect_ex(("127.0.0.1", port)), errno.ECONNREFUSED)
 
 
+CROWD = 20  # clients of each kind that wait at once
+ROUNDS = 200  # so long that all of their connections come to the link
+AT_MOST = 4  # births in a row, while others wait (core/stream/births.c)
+
+
+def serve_crowd(listener):
+    poll = select.epoll()
+    poll.register(listener, select.EPOLLIN)
+    clients = {}
+    served = 0
+    while served < CROWD:
+        for fd, _ in poll.poll():
+            if fd == listener.fileno():
+                client, _ = listener.accept()
+                clients[client.fileno()] = client
+                poll.register(client, select.EPOLLIN)
+                continue
+            data = clients[fd].recv(1000)
+            if data:
+                clients[fd].send(data)
+                continue
+            clients.pop(fd).close()
+            served += 1
+
+
+def serve_queue(mixed):
+    listener = listen()
+    serve_crowd(listener)
+    os.read(0, 1)
+    accepted = [listener.accept()[0] for _ in range(2 * CROWD)]
+    names = [client.recv(1000) for client in accepted]
+    for client in accepted:
+        client.send(b"x")
+        client.close()
+    for kind in b"b", b"p":
+        expect("order", [name for name in names if name[:1] == kind], [kind + b"%d" % i for i in range(CROWD)])
+    last = max(i for i in range(2 * CROWD) if names[i][:1] == b"p")
+    runs = b"".join(name[:1] for name in names[:last]).split(b"p")
+    expect("births in a row while others wait", [run for run in runs if len(run) > AT_MOST], [])
+    if mixed:
+        last = max(i for i in range(2 * CROWD) if names[i][:1] == b"b")
+        expect("the last birth is among the first", last < CROWD + CROWD // AT_MOST, True)
+
+
+def come(port, kind):
+    crowd = []
+    for i in range(CROWD):
+        s = socket.socket()
+        s.connect(("127.0.0.1", port))
+        s.send(kind + b"%d" % i)
+        crowd.append(s)
+    print("there", flush=True)
+    for s in crowd:
+        expect("answer", s.recv(1000), b"x")
+        s.close()
+
+
+def crowd(port):
+    crowd = []
+    for _ in range(CROWD):
+        s = socket.socket()
+        s.connect(("127.0.0.1", port))
+        crowd.append(s)
+    for _ in range(ROUNDS):
+        for s in crowd:
+            s.send(b"x")
+            s.recv(1000)
+    for s in crowd:
+        s.close()
+    print("warm", flush=True)
+    os.read(0, 1)
+    come(port, b"b")
+
+
 values_of_new = values(socket.socket())
 if sys.argv[1] == "server":
     serve()
 elif sys.argv[1] == "threads":
     serve_by_threads()
+elif sys.argv[1] == "queue":
+    serve_queue(len(sys.argv) > 2)
+elif sys.argv[1] == "crowd":
+    crowd(int(sys.argv[2]))
+elif sys.argv[1] == "plain":
+    come(int(sys.argv[2]), b"p")
 else:
     client(int(sys.argv[2]))
 sys.exit(bool(bad))

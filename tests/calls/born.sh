@@ -51,6 +51,30 @@ pair() {
 	return $status
 }
 
+# queue MIXED COMMAND...: a crowd behind these words, and one that is bare, wait to be accepted together.
+queue() {
+	local mixed=$1 port pids=() pid status=0
+	shift
+	end server "$@" python3 "$py" queue $mixed
+	pids+=($!)
+	exec 5> "$work/server.in" 6< "$work/server.out"
+	read -r _ port <&6 || return 1
+	end client "$@" python3 "$py" crowd "$port"
+	pids+=($!)
+	exec 7> "$work/client.in" 8< "$work/client.out"
+	await client 8 warm || status=1
+	end plain python3 "$py" plain "$port"
+	pids+=($!)
+	exec 9> "$work/plain.in" 10< "$work/plain.out"
+	await plain 10 there && echo >&7 && await client 8 there && echo >&5 || status=1
+	await server 6 '' || status=1
+	exec 5>&- 7>&- 9>&-
+	for pid in "${pids[@]}"; do
+		wait "$pid" || status=1
+	done
+	return $status
+}
+
 count() { # NAME FILE
 	sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" "$work/$2"
 }
@@ -79,5 +103,11 @@ for how in server threads; do
 	check "$how: shunted, without" pair $how $shunt_run
 	check "$how: there was none" test "$(count births_connected client)" = 0
 done
+unset SHUNT_BORN
+check "a crowd waits to be accepted: bare" queue ''
+export SHUNT_BORN=auto
+check "a crowd waits to be accepted: shunted" queue mixed $shunt_run
+check "all of the crowd is born" test "$(count births_accepted server)" = 20
+export SHUNT_BORN=off
 check "every twentieth case of diff.sh, on such a connection" are_equal "${1:-.}"
 plan
