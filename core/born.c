@@ -307,20 +307,34 @@ void shunt_born_shut(struct shunt_engine *engine, struct shunt_stream *listener)
 	errno = saved;
 }
 
-void shunt_born_look(struct shunt_engine *engine)
+/* It gets no more spares, and those that it had are gone. rendezvous_lock held. */
+static bool is_drained(const struct shunt_rendezvous *r, bool *more)
+{
+	const struct shunt_births *births = r->listener ? r->listener->births : NULL;
+
+	if (!births || !atomic_load(&r->shared))
+		return false;
+	*more = true;
+	return __atomic_load_n(&births->uses, __ATOMIC_RELAXED) == 1;
+}
+
+bool shunt_born_look(struct shunt_engine *engine)
 {
 	struct shunt_stream *listener;
+	bool more;
 
 	do {
 		listener = NULL;
+		more = false;
 		shunt_lock_take(&engine->rendezvous_lock);
 		for (struct shunt_rendezvous *r = engine->rendezvous; r && !listener; r = r->next)
-			if (r->listener && r->listener->births && atomic_load(&r->shared))
+			if (is_drained(r, &more))
 				listener = r->listener;
 		shunt_lock_leave(&engine->rendezvous_lock);
 		if (listener)
 			shunt_born_end(engine, listener);
 	} while (listener);
+	return more;
 }
 
 /* There is no number, or the table does not reach so far. */

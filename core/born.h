@@ -20,9 +20,12 @@ bool shunt_born_wants_seed(struct shunt_engine *engine, int fd, const struct soc
 struct shunt_births *shunt_born_births(struct shunt_engine *engine, struct shunt_stream *stream);
 /* It may have another backlog than before. No lock held. */
 void shunt_born_listens(struct shunt_engine *engine, struct shunt_stream *listener);
-/* The listener is closed, or it blocks, or another process accepts there, too: it has none from now on. No lock held. */
+/* The listener is closed, or shut: it has none from now on. No lock held. */
 void shunt_born_end(struct shunt_engine *engine, struct shunt_stream *listener);
-/* Listeners at whose address another process accepts by now have none. Service thread. */
-void shunt_born_look(struct shunt_engine *engine);
+/*
+ * Listeners at whose address another one accepts by now get no more spares. What they have is not taken away: a peer may
+ * be taking it, and its connection would be lost. True: there are listeners of this kind. Service thread.
+ */
+bool shunt_born_look(struct shunt_engine *engine);
 
 #endif

@@ -69,6 +69,8 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 		stream->rendezvous = r;
 		if (!r->listener)
 			r->listener = stream;
+		else if (r->listener != stream)	/* SO_REUSEPORT */
+			atomic_store(&r->shared, true);
 		r->leave_at = 0;
 		if (r->fd < 0)
 			shunt_user_dir_of(engine, fd, &r->dir);

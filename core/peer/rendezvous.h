@@ -45,7 +45,7 @@ struct shunt_rendezvous {
 	_Atomic bool is_worker;		/* any thread: we accept there without owning the name (listener_worker.c) */
 	struct shunt_source owner_source;
 	int owner_fd;			/* to the owner; -1 */
-	_Atomic bool shared;		/* any thread: another process has said that it accepts there, too; it stays so */
+	_Atomic bool shared;		/* any thread: another process has said that it accepts there, too, or this one has a second listener there; it stays so */
 	_Atomic bool alone;		/* any thread reads it: no owner has been found */
 	bool turned_away;		/* service thread: the owner is another user's, or does not let us in */
 	uint64_t look_at;		/* when to look for one again; of an owner: to take the abstract names */

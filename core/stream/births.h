@@ -4,7 +4,8 @@
  * kernel's own queue. A listener that has had a spare is asked for by way of the companion (core/wait/epset.h), because the
  * kernel's set would not tell of them.
  *
- * Only a listener of one process has births: another process that accepts there would not see them. At one that blocks
+ * Only a listener of one process has births: another process that accepts there would not see them. It is the only one at
+ * its address, or the others would get none. At one that blocks
  * accept() waits here, and not in the kernel (core/accept.h).
  */
 #ifndef SHUNT_CORE_STREAM_BIRTHS_H

@@ -695,17 +695,17 @@ void shunt_spare_run(struct shunt_task *task)
 {
 	struct shunt_engine *engine = shunt_engine_of(task, work.tasks.spare);
 	uint64_t now = shunt_now(engine);
-	bool soon;
+	bool soon, more;
 
 	shunt_spares_look(&engine->group);
-	engine->end_hooks->births_look(engine);
+	more = engine->end_hooks->births_look(engine);
 	end_those(engine, (struct wanted) { .ends = true });
 	end_idle(engine, now);
 	soon = atomic_exchange(&engine->spares.waited, false);
 	soon |= !leave_since(engine, now - PATIENCE, false, now);
 	atomic_store(&engine->spares.armed, soon);
 	soon |= atomic_load(&engine->spares.waited);	/* since; it may have found it armed */
-	if (soon || atomic_load(&engine->spares.count))
+	if (soon || more || atomic_load(&engine->spares.count))
 		shunt_task_at(task, now + (soon ? PATIENCE : IDLE / 4));
 }
 

@@ -16,7 +16,7 @@ struct shunt_end_hooks {
 	/* core/born.h */
 	struct shunt_births *(*births)(struct shunt_engine *engine, struct shunt_stream *stream);
 	void (*births_end)(struct shunt_engine *engine, struct shunt_stream *listener);
-	void (*births_look)(struct shunt_engine *engine);
+	bool (*births_look)(struct shunt_engine *engine);
 };
 
 /* After a wait, a lock of the stream held: does *fd still mean it? A closed number is replaced by ours. */

@@ -2,21 +2,26 @@
 # SPDX-License-Identifier: MIT
 """A connection for each request: what either end can see of one that is used again (core/stream/spare.h).
 
-born.py server, born.py threads, born.py client PORT: the client asks so often, and tells the server on standard input what is
-next. Each says on standard output what it has seen that the kernel would not show, and exits with 1 then. See born.sh.
+born.py server, born.py threads, born.py port (with SO_REUSEPORT), born.py client PORT: the client asks so often, and tells the
+server on standard input what is next. Each says on standard output what it has seen that the kernel would not show, and exits
+with 1 then. See born.sh.
 
 born.py queue [mixed], born.py crowd PORT, born.py plain PORT: the clients come while the server accepts nothing. It counts in
 which order they are accepted then. mixed: births do not wait until all others have been accepted.
+
+born.py joined, born.py crowd PORT: a child of the server comes to accept, too, while they wait.
 """
 import errno
 import os
 import select
+import signal
 import socket
 import struct
 import sys
 import threading
+import time
 
-THREADS = 3  # in accept() at once
+THREADS = 4  # in accept() at once
 TIMES = 400
 LEAVES = 100  # connections that are closed behind their only message
 WAYS = [b"", b"first", b"shut", b"abort"]  # who closes first, and how
@@ -70,13 +75,14 @@ def answer(client, lefts):
     client.close()
 
 
-def accept_each(listener, first, lefts):
+def accept_each(listener, first, lefts, counts, number):
     while True:
         try:
             client, address = listener.accept()
         except OSError as error:
             expect("accept of a listener that is shut", error.errno, errno.EINVAL)
             return
+        counts[number] += 1
         expect("getpeername", client.getpeername(), address)
         expect("options of what was accepted", values(client), first)
         expect("O_NONBLOCK of what was accepted", os.get_blocking(client.fileno()), True)
@@ -84,18 +90,35 @@ def accept_each(listener, first, lefts):
         answer(client, lefts)
 
 
-def serve_by_threads():
-    listener = listen()
+def serve_by_threads(listeners):
     lefts = []
-    threads = [threading.Thread(target=accept_each, args=(listener, values(listener), lefts)) for _ in range(THREADS)]
+    first = values(listeners[0])
+    counts = [0] * len(listeners)
+    threads = [
+        threading.Thread(target=accept_each, args=(listeners[i % len(listeners)], first, lefts, counts, i % len(listeners)))
+        for i in range(THREADS)
+    ]
     for thread in threads:
         thread.start()
     os.read(0, 1)
-    listener.shutdown(socket.SHUT_RD)
+    for listener in listeners:
+        listener.shutdown(socket.SHUT_RD)
     print("closed", flush=True)
     for thread in threads:
         thread.join()
     expect("messages of those that have closed", len(lefts), LEAVES)
+    for count in counts:
+        expect("a fair share of connections", count > sum(counts) / len(counts) / 2, True)
+
+
+def share_port():
+    listeners = [socket.socket(), socket.socket()]
+    for listener in listeners:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        listener.bind(("127.0.0.1", 0) if listener == listeners[0] else listeners[0].getsockname())
+        listener.listen(64)
+    print("port", listeners[0].getsockname()[1], flush=True)
+    return listeners
 
 
 def serve():
@@ -197,7 +220,7 @@ def client(port):
 
 
 CROWD = 20  # clients of each kind that wait at once
-ROUNDS = 200  # so long that all of their connections come to the link
+ROUNDS = 50  # so long that all of their connections come to the link
 AT_MOST = 4  # births in a row, while others wait (core/stream/births.c)
 
 
@@ -219,6 +242,7 @@ def serve_crowd(listener):
                 continue
             clients.pop(fd).close()
             served += 1
+    print("served", flush=True)
 
 
 def serve_queue(mixed):
@@ -229,15 +253,50 @@ def serve_queue(mixed):
     names = [client.recv(1000) for client in accepted]
     for client in accepted:
         client.send(b"x")
+    for client in accepted:
+        expect("the end", client.recv(1000), b"")
         client.close()
     for kind in b"b", b"p":
-        expect("order", [name for name in names if name[:1] == kind], [kind + b"%d" % i for i in range(CROWD)])
+        expect("all have come", sorted(name for name in names if name[:1] == kind), sorted(kind + b"%d" % i for i in range(CROWD)))
     last = max(i for i in range(2 * CROWD) if names[i][:1] == b"p")
     runs = b"".join(name[:1] for name in names[:last]).split(b"p")
     expect("births in a row while others wait", [run for run in runs if len(run) > AT_MOST], [])
-    if mixed:
-        last = max(i for i in range(2 * CROWD) if names[i][:1] == b"b")
-        expect("the last birth is among the first", last < CROWD + CROWD // AT_MOST, True)
+    first = names[: CROWD + CROWD // AT_MOST if mixed else None]
+    for kind in b"b", b"p":  # one of the crowd whose last connection was a second ago has made one as others do: it comes last
+        some = [int(name[1:]) for name in first if name[:1] == kind]
+        expect("order", some, sorted(some))
+        expect("births do not wait until all others are accepted", len(some) > 0, True)
+
+
+def serve_joined():
+    listener = listen()
+    serve_crowd(listener)
+    os.read(0, 1)
+    child = os.fork()
+    if not child:
+        client = listener.accept()[0]
+        client.send(b"x")
+        while client.recv(1000):
+            pass
+        os._exit(0)
+    time.sleep(0.2)  # in that time it is known that the child accepts here; without it the test is less strict
+    listener.setblocking(False)
+    accepted = []
+    while len(accepted) < CROWD:
+        select.select([listener], [], [], 1)
+        if child and os.waitpid(child, os.WNOHANG)[0]:
+            child = 0
+            accepted.append(None)
+        try:
+            accepted.append(listener.accept()[0])
+            accepted[-1].send(b"x")
+        except BlockingIOError:
+            pass
+    if child:
+        os.kill(child, signal.SIGKILL)
+    for client in filter(None, accepted):
+        client.setblocking(True)
+        expect("the end", client.recv(1000)[-1:].strip(b"0123456789"), b"")
 
 
 def come(port, kind):
@@ -274,9 +333,13 @@ values_of_new = values(socket.socket())
 if sys.argv[1] == "server":
     serve()
 elif sys.argv[1] == "threads":
-    serve_by_threads()
+    serve_by_threads([listen()])
+elif sys.argv[1] == "port":
+    serve_by_threads(share_port())
 elif sys.argv[1] == "queue":
     serve_queue(len(sys.argv) > 2)
+elif sys.argv[1] == "joined":
+    serve_joined()
 elif sys.argv[1] == "crowd":
     crowd(int(sys.argv[2]))
 elif sys.argv[1] == "plain":

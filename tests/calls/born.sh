@@ -51,23 +51,28 @@ pair() {
 	return $status
 }
 
-# queue MIXED COMMAND...: a crowd behind these words, and one that is bare, wait to be accepted together.
-queue() {
-	local mixed=$1 port pids=() pid status=0
-	shift
-	end server "$@" python3 "$py" queue $mixed
+# crowd SERVER MIXED COMMAND...: a crowd behind these words waits to be accepted, with one that is bare at a queue.
+crowd() {
+	local how=$1 mixed=$2 port pids=() pid status=0
+	shift 2
+	end server "$@" python3 "$py" "$how" $mixed
 	pids+=($!)
 	exec 5> "$work/server.in" 6< "$work/server.out"
 	read -r _ port <&6 || return 1
 	end client "$@" python3 "$py" crowd "$port"
 	pids+=($!)
 	exec 7> "$work/client.in" 8< "$work/client.out"
-	await client 8 warm || status=1
-	end plain python3 "$py" plain "$port"
-	pids+=($!)
-	exec 9> "$work/plain.in" 10< "$work/plain.out"
-	await plain 10 there && echo >&7 && await client 8 there && echo >&5 || status=1
-	await server 6 '' || status=1
+	await client 8 warm && await server 6 served || status=1
+	if [ "$how" = queue ]; then
+		end plain python3 "$py" plain "$port"
+		pids+=($!)
+		exec 9> "$work/plain.in" 10< "$work/plain.out"
+		await plain 10 there || status=1
+	fi
+	echo >&7 && await client 8 there && echo >&5 || status=1
+	await server 6 ''
+	await client 8 ''
+	[ "$how" != queue ] || await plain 10 ''
 	exec 5>&- 7>&- 9>&-
 	for pid in "${pids[@]}"; do
 		wait "$pid" || status=1
@@ -104,10 +109,17 @@ for how in server threads; do
 	check "$how: there was none" test "$(count births_connected client)" = 0
 done
 unset SHUNT_BORN
-check "a crowd waits to be accepted: bare" queue ''
+check "two listeners at a port: bare" pair port
 export SHUNT_BORN=auto
-check "a crowd waits to be accepted: shunted" queue mixed $shunt_run
-check "all of the crowd is born" test "$(count births_accepted server)" = 20
+check "two listeners at a port: shunted" pair port $shunt_run
+unset SHUNT_BORN
+check "a crowd waits to be accepted: bare" crowd queue ''
+check "another process joins: bare" crowd joined ''
+export SHUNT_BORN=auto
+check "a crowd waits to be accepted: shunted" crowd queue mixed $shunt_run
+check "most of the crowd is born" test "$(count births_accepted server)" -gt 10
+check "another process joins: shunted" crowd joined '' $shunt_run
+check "most of that crowd is born" test "$(count births_connected client)" -gt 10
 export SHUNT_BORN=off
 check "every twentieth case of diff.sh, on such a connection" are_equal "${1:-.}"
 plan
