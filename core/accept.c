@@ -77,8 +77,8 @@ int shunt_accept_wait(struct shunt_engine *engine, int fd, struct shunt_stream *
 
 	shunt_thread_begin();
 	do {
-		made = shunt_born_accept(engine, listener, waited, flags, call->address,
-					 call->length);
+		made = shunt_born_accept(engine, listener, waited, flags,
+					 call->address ? &call->peer : NULL);
 		call->born = made != -EAGAIN;
 		if (call->born)
 			break;

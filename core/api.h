@@ -80,10 +80,10 @@ bool shunt_born_connect(struct shunt_engine *engine, int fd, const struct sockad
 			 socklen_t length, int *result);
 /*
  * In place of the real accept4(): the number of a birth, or -errno. -EAGAIN: the kernel is to be asked. If it has none, this is
- * called once more, with `again`.
+ * called once more, with `again`. `peer`: the other end's address; NULL: it is not wanted.
  */
 int shunt_born_accept(struct shunt_engine *engine, struct shunt_stream *listener, bool again,
-		      int flags, struct sockaddr *address, socklen_t *length);
+		      int flags, struct sockaddr_storage *peer);
 /* It blocks, and may have births: accept() is the next call, which waits as the kernel's does. */
 bool shunt_accept_waits(const struct shunt_stream *listener);
 #define SHUNT_ACCEPT_KERNEL INT_MIN
@@ -91,7 +91,8 @@ struct shunt_accept {
 	struct sockaddr *address;
 	socklen_t *length;
 	int flags; /* of accept4(), or SHUNT_ACCEPT_PLAIN */
-	bool born; /* result: all is done; else the number is the kernel's, for shunt_file_accepted() */
+	bool born; /* result: all is done but that the address is not told; else the number is the kernel's, for shunt_file_accepted() */
+	struct sockaddr_storage peer; /* of a birth, where `address` is given */
 };
 /* The number, or -errno; -ERESTART: the call begins anew; SHUNT_ACCEPT_KERNEL: the real call, which may wait, is to be made. */
 int shunt_accept_wait(struct shunt_engine *engine, int fd, struct shunt_stream *listener,

@@ -368,8 +368,28 @@ static int take(struct shunt_engine *engine, struct shunt_stream *stream, int fl
 	return fd;
 }
 
+/* Also if it has been reset by now: accept() tells it then, and getpeername() does not. */
+static void tell_peer(struct shunt_engine *engine, int fd, const struct shunt_tuple *tuple,
+		      struct sockaddr_storage *peer)
+{
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)peer;
+	struct sockaddr_in *v4 = (struct sockaddr_in *)peer;
+	socklen_t length = sizeof(*peer);
+
+	if (!engine->sys->getpeername(fd, (struct sockaddr *)peer, &length) ||
+	    engine->sys->getsockname(fd, (struct sockaddr *)peer, &length))
+		return;
+	if (peer->ss_family == AF_INET6) {
+		memcpy(&v6->sin6_addr, tuple->peer, sizeof(v6->sin6_addr));
+		v6->sin6_port = tuple->peer_port;
+	} else {
+		memcpy(&v4->sin_addr, tuple->peer + 12, sizeof(v4->sin_addr));
+		v4->sin_port = tuple->peer_port;
+	}
+}
+
 int shunt_born_accept(struct shunt_engine *engine, struct shunt_stream *listener, bool again,
-		      int flags, struct sockaddr *address, socklen_t *length)
+		      int flags, struct sockaddr_storage *peer)
 {
 	struct shunt_stream *stream;
 	int fd;
@@ -384,7 +404,7 @@ int shunt_born_accept(struct shunt_engine *engine, struct shunt_stream *listener
 	if (!stream)
 		return -EAGAIN;
 	fd = take(engine, stream, flags);
-	if (fd >= 0 && address)
-		engine->sys->getpeername(fd, address, length);
+	if (fd >= 0 && peer)
+		tell_peer(engine, fd, &stream->tuple, peer);
 	return fd;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* accept() and accept4(). */
+#include <string.h>
 #include "preload/process.h"
+#include "preload/touch.h"
 
 static int accepted(struct shunt_file *file, int listener, int fd, bool nonblocking)
 {
@@ -42,17 +44,50 @@ static bool are_good(int flags)
 	return flags == SHUNT_ACCEPT_PLAIN || !(flags & ~(SOCK_CLOEXEC | SOCK_NONBLOCK));
 }
 
+static int copy_peer(const struct sockaddr_storage *peer, struct sockaddr *address,
+		     socklen_t *length)
+{
+	socklen_t bytes = peer->ss_family == AF_INET ? sizeof(struct sockaddr_in) :
+						       sizeof(struct sockaddr_in6);
+	socklen_t room;
+
+	if (shunt_unwritable(length, sizeof(*length)))
+		return -EFAULT;
+	room = *length;
+	if ((int)room < 0)
+		return -EINVAL;
+	room = room < bytes ? room : bytes;
+	if (room && shunt_unwritable(address, room))
+		return -EFAULT;
+	memcpy(address, peer, room);
+	*length = bytes;
+	return 0;
+}
+
+/* Where it cannot be told, the connection is closed again. */
+static int tell(int fd, const struct sockaddr_storage *peer, struct sockaddr *address,
+		socklen_t *length)
+{
+	int error = fd >= 0 && address ? copy_peer(peer, address, length) : 0;
+
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
+}
+
 /* A connection that is none of the kernel's queue. -EAGAIN: there is none, and the kernel is to be asked. */
 static int born(struct shunt_file *file, bool again, int flags, struct sockaddr *address,
 		socklen_t *length)
 {
+	struct sockaddr_storage peer;
 	int fd = -EAGAIN;
 
 	if (!shunt_as_stream(file) || shunt_process_foreign() || !are_good(flags))
 		return -EAGAIN;
 	shunt_inside_do(fd = shunt_born_accept(shunt_process.engine, shunt_as_stream(file), again,
-					       flags, address, length));
-	return fd;
+					       flags, address ? &peer : NULL));
+	return tell(fd, &peer, address, length);
 }
 
 /* The program's own call: a filter may allow only one of the two. */
@@ -78,7 +113,9 @@ static int accept_waiting(int listener, struct shunt_accept *call)
 						      shunt_as_stream(file), call));
 	}
 	errno = saved;
-	if (made < 0 || call->born)
+	if (call->born)
+		return tell(made, &call->peer, call->address, call->length);
+	if (made < 0)
 		return made;
 	return accepted(shunt_lookup(listener) == file ? file : NULL, listener, made,
 			call->flags != SHUNT_ACCEPT_PLAIN && call->flags & SOCK_NONBLOCK);
@@ -93,7 +130,7 @@ static bool waits(struct shunt_file *file, int flags)
 static int accept_known(struct shunt_file *file, int listener, struct sockaddr *address,
 			socklen_t *length, int given)
 {
-	struct shunt_accept call = { address, length, given, false };
+	struct shunt_accept call = { .address = address, .length = length, .flags = given };
 	int flags = given == SHUNT_ACCEPT_PLAIN ? 0 : given;
 	int fd = waits(file, given) ? accept_waiting(listener, &call) : SHUNT_ACCEPT_KERNEL,
 	    saved = errno;

@@ -10,7 +10,10 @@ born.py queue [mixed], born.py crowd PORT, born.py plain PORT: the clients come 
 which order they are accepted then. mixed: births do not wait until all others have been accepted.
 
 born.py joined, born.py crowd PORT: a child of the server comes to accept, too, while they wait.
+
+born.py reset, born.py crowd PORT reset: they have been reset by then.
 """
+import ctypes
 import errno
 import os
 import select
@@ -299,6 +302,37 @@ def serve_joined():
         expect("the end", client.recv(1000)[-1:].strip(b"0123456789"), b"")
 
 
+def serve_reset():
+    listener = listen()
+    serve_crowd(listener)
+    os.read(0, 1)
+    for _ in range(CROWD):
+        client, address = listener.accept()
+        expect("address of one that was reset", (address[0], address[1] > 0), ("127.0.0.1", True))
+        expect("error", errno.errorcode[client.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)], "ECONNRESET")
+        client.close()
+    length = ctypes.c_uint32(16)
+    call = ctypes.CDLL(None, use_errno=True).accept
+    for room, wanted in (ctypes.c_void_p(1), errno.EFAULT), (ctypes.create_string_buffer(16), errno.EINVAL):
+        expect("accept", (call(listener.fileno(), room, ctypes.byref(length)), ctypes.get_errno()), (-1, wanted))
+        length.value = 1 << 31
+    listener.setblocking(False)
+    try:
+        listener.accept()
+        expect("connections whose address could not be told", "there", "gone")
+    except BlockingIOError:
+        pass
+
+
+def reset(port):
+    for i in range(CROWD + 2):
+        s = socket.socket()
+        s.connect(("127.0.0.1", port))
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        s.close()
+    print("there", flush=True)
+
+
 def come(port, kind):
     crowd = []
     for i in range(CROWD):
@@ -312,7 +346,7 @@ def come(port, kind):
         s.close()
 
 
-def crowd(port):
+def crowd(port, resets):
     crowd = []
     for _ in range(CROWD):
         s = socket.socket()
@@ -326,7 +360,10 @@ def crowd(port):
         s.close()
     print("warm", flush=True)
     os.read(0, 1)
-    come(port, b"b")
+    if resets:
+        reset(port)
+    else:
+        come(port, b"b")
 
 
 values_of_new = values(socket.socket())
@@ -341,7 +378,9 @@ elif sys.argv[1] == "queue":
 elif sys.argv[1] == "joined":
     serve_joined()
 elif sys.argv[1] == "crowd":
-    crowd(int(sys.argv[2]))
+    crowd(int(sys.argv[2]), len(sys.argv) > 3)
+elif sys.argv[1] == "reset":
+    serve_reset()
 elif sys.argv[1] == "plain":
     come(int(sys.argv[2]), b"p")
 else:

@@ -56,10 +56,12 @@ crowd() {
 	local how=$1 mixed=$2 port pids=() pid status=0
 	shift 2
 	end server "$@" python3 "$py" "$how" $mixed
+	mixed=''
 	pids+=($!)
 	exec 5> "$work/server.in" 6< "$work/server.out"
 	read -r _ port <&6 || return 1
-	end client "$@" python3 "$py" crowd "$port"
+	[ "$how" != reset ] || mixed=reset
+	end client "$@" python3 "$py" crowd "$port" $mixed
 	pids+=($!)
 	exec 7> "$work/client.in" 8< "$work/client.out"
 	await client 8 warm && await server 6 served || status=1
@@ -115,10 +117,12 @@ check "two listeners at a port: shunted" pair port $shunt_run
 unset SHUNT_BORN
 check "a crowd waits to be accepted: bare" crowd queue ''
 check "another process joins: bare" crowd joined ''
+check "a crowd is reset before it is accepted: bare" crowd reset ''
 export SHUNT_BORN=auto
 check "a crowd waits to be accepted: shunted" crowd queue mixed $shunt_run
 check "most of the crowd is born" test "$(count births_accepted server)" -gt 10
 check "another process joins: shunted" crowd joined '' $shunt_run
+check "a crowd is reset before it is accepted: shunted" crowd reset '' $shunt_run
 check "most of that crowd is born" test "$(count births_connected client)" -gt 10
 export SHUNT_BORN=off
 check "every twentieth case of diff.sh, on such a connection" are_equal "${1:-.}"
