@@ -87,7 +87,7 @@ static int connect_born(void)
 
 static int accept_born(void)
 {
-	return shunt_born_accept(engines[1], listening, true, 0, NULL, NULL);
+	return shunt_born_accept(engines[1], listening, true, 0, NULL);
 }
 
 static void close_of(int which, int fd)

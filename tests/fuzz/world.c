@@ -434,7 +434,7 @@ int fuzz_world_born_accept(enum fuzz_who who)
 
 	return shunt_born_accept(engine,
 				 (struct shunt_stream *)shunt_file(engine, listener_fds[who]), true,
-				 SOCK_NONBLOCK, NULL, NULL);
+				 SOCK_NONBLOCK, NULL);
 }
 
 /* --- time --- */

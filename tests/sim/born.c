@@ -199,13 +199,15 @@ static int accept_birth(int which, bool again)
 	struct shunt_engine *engine = engine_of(which);
 	struct shunt_stream *listener =
 		(struct shunt_stream *)shunt_file(engine, sim_world.listener_fd[which]);
-	struct sockaddr_in from = { 0 };
-	socklen_t length = sizeof(from);
+	union {
+		struct sockaddr_storage any;
+		struct sockaddr_in v4;
+	} from = { 0 };
 	int fd = shunt_born_accept(engine, listener, again, sim_one_in(2) ? SOCK_NONBLOCK : 0,
-				   (struct sockaddr *)&from, &length);
+				   &from.any);
 
 	if (fd >= 0)
-		adopt(which, fd, &from);
+		adopt(which, fd, &from.v4);
 	else if (fd != -EAGAIN)
 		sim_fail("accept() of a birth fails with error %d", -fd);
 	return fd;
