@@ -752,6 +752,7 @@ void shunt_spare_take(struct shunt_engine *engine, struct shunt_stream *stream, 
 {
 	struct shunt_spare *spare = stream->spare;
 
+	shunt_assert_held(&stream->tx.lock);
 	set_nonblocking(engine, spare, nonblocking);
 	shunt_lock_take(&engine->streams_lock);
 	stream->fd = fd;

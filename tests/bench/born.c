@@ -6,7 +6,7 @@
  *   `first`: it closes behind its answer, and does not wait for the client's end.
  * - born ask PORT COUNT: so many, one after the other. Says the time and the CPU time of one, in us.
  *
- * With the word `left` behind the others each says three times, before that, how many KiB it has in memory and how many descriptors: behind the
+ * With LEFT in the environment each says three times its KiB in memory, those of its own, and its descriptors: behind the
  * first thousand, behind all, and when nothing rests any more.
  */
 #include <dirent.h>
@@ -33,15 +33,15 @@ static double cpu(void)
 
 static bool tells; /* what it has in memory */
 
-static long resident(void)
+static void say_resident(void)
 {
-	long pages = 0;
+	long all = 0, shared = 0, kib = sysconf(_SC_PAGESIZE) / 1024;
 	FILE *file = fopen("/proc/self/statm", "re");
 
-	if (!file || fscanf(file, "%*d %ld", &pages) != 1)
+	if (!file || fscanf(file, "%*d %ld %ld", &all, &shared) != 2)
 		die("statm");
 	fclose(file);
-	return pages * (sysconf(_SC_PAGESIZE) / 1024);
+	printf("%ld %ld ", all * kib, (all - shared) * kib);
 }
 
 static int descriptors(void)
@@ -58,17 +58,19 @@ static int descriptors(void)
 
 static void tell(long done, long count)
 {
-	if (tells && (done == FIRST || done == count))
-		printf("%ld %d\n", resident(), descriptors());
+	if (!tells || (done != FIRST && done != count))
+		return;
+	say_resident();
+	printf("%d\n", descriptors());
 }
 
-/* What rests is given up when nobody has taken it for 10 seconds. */
+/* A spare is given up when nobody has taken it for 10 seconds. */
 static void tell_in_the_end(void)
 {
 	if (!tells)
 		return;
 	sleep(REST);
-	printf("%ld %d\n", resident(), descriptors());
+	tell(FIRST, FIRST);
 }
 
 static struct sockaddr_in at(const char *port)
@@ -159,16 +161,13 @@ static int ask(const char *port, long count)
 int main(int argc, char **argv)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (argc > 2 && !strcmp(argv[argc - 1], "left")) {
-		tells = true;
-		argc--;
-	}
+	tells = getenv("LEFT");
 	if (argc == 3 && !strcmp(argv[1], "serve"))
 		return serve(atol(argv[2]), false);
 	if (argc == 4 && !strcmp(argv[1], "serve") && !strcmp(argv[3], "first"))
 		return serve(atol(argv[2]), true);
 	if (argc == 4 && !strcmp(argv[1], "ask"))
 		return ask(argv[2], atol(argv[3]));
-	fprintf(stderr, "usage: born serve COUNT [first] [left] | born ask PORT COUNT [left]\n");
+	fprintf(stderr, "usage: born serve COUNT [first] | born ask PORT COUNT\n");
 	return 2;
 }

@@ -116,7 +116,7 @@ static void nothing_is_left(void)
 	freeze_clock(false);
 }
 
-/* What a peer says of a stream of its own. */
+/* The peer says something of a stream of its own. */
 static void say(struct shunt_stream *stream, uint32_t work)
 {
 	stream_request(stream, work);

@@ -145,7 +145,7 @@ static struct sim_conn *conn_of(const struct sim_sock *sock, int side)
 	return NULL;
 }
 
-/* What is new has the options of a new socket. */
+/* A socket of a spare has the options of a new one. */
 static void check_new(struct sim_end *end, int nodelay)
 {
 	socklen_t length = sizeof(int);
@@ -500,7 +500,7 @@ static void finish_some(void)
 
 /* --- what goes wrong --- */
 
-/* Who has connected, and was not accepted: the kernel resets it. */
+/* The kernel resets connections that were not accepted. */
 static void refuse_waiting(int which)
 {
 	for (int i = 0; i < sim_world.conns; i++) {

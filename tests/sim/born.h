@@ -17,7 +17,7 @@ void sim_born_choose(uint64_t seed);
 void sim_born_config(struct shunt_config *config);
 /* The listener of that engine, which is made, waits for connections in its own style. */
 void sim_born_listen(int which);
-/* What the ends of a connection that is planned want. */
+/* Plans both ends of a connection. */
 void sim_born_plan(struct sim_conn *conn);
 /* The program connects: by a spare, or the kernel. */
 void sim_born_open(struct sim_conn *conn, uint8_t *rings[2]);
