@@ -408,6 +408,7 @@ static void await_poster(struct shunt_stream *stream)
 static void begin_anew(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_spare *spare = stream->spare;
+	bool over;
 
 	await_poster(stream);
 	spare->fd = atomic_exchange(&stream->seat->out.fin_later.fd, SHUNT_FIN_NOT_DUE);
@@ -418,17 +419,16 @@ static void begin_anew(struct shunt_engine *engine, struct shunt_stream *stream)
 	atomic_store(&spare->rests, true);
 	if (stream->role == SHUNT_ACCEPTOR)
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_REST);
-	if (atomic_load(&spare->ends))
+	over = atomic_load(&spare->ends) || shunt_stream_is_released(stream);
+	if (over)
 		shunt_kept_ends(stream);
-	if (stream->role == SHUNT_ACCEPTOR || atomic_load(&spare->ends))
+	if (over || stream->role == SHUNT_ACCEPTOR)
 		return;
 	shunt_lock_take(&engine->streams_lock);
 	spare->next = engine->spares.first;
 	engine->spares.first = stream;
 	shunt_lock_leave(&engine->streams_lock);
 	atomic_fetch_add(&engine->spares.resting, 1);
-	if (shunt_stream_is_released(stream))
-		shunt_kept_ends(stream);
 }
 
 static bool link_is_up(const struct shunt_stream *stream)
