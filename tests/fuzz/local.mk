@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # One fuzzer for each parser and one for the engine. With --enable-fuzz each is libFuzzer's program; without, it runs
 # the inputs that it is given, which make check-all does.
-fuzzers = tests/fuzz/remote tests/fuzz/channel tests/fuzz/conf tests/fuzz/config tests/fuzz/device tests/fuzz/directory tests/fuzz/shm_segment tests/fuzz/remote_listener \
+fuzzers = tests/fuzz/remote tests/fuzz/channel tests/fuzz/conf tests/fuzz/config tests/fuzz/device tests/fuzz/directory tests/fuzz/go tests/fuzz/shm_segment tests/fuzz/remote_listener \
 	tests/fuzz/link tests/fuzz/model tests/fuzz/peer tests/fuzz/qos_rules tests/fuzz/rules tests/fuzz/witness
 check_PROGRAMS += $(fuzzers)
 TESTS += tests/fuzz/corpus.sh
@@ -27,6 +27,10 @@ tests_fuzz_config_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_device_SOURCES = tests/fuzz/device.c tests/fuzz/fuzz.h $(fuzz_main)
 tests_fuzz_device_LDADD = $(fuzz_ldadd)
 tests_fuzz_device_LDFLAGS = $(fuzz_ldflags)
+
+tests_fuzz_go_SOURCES = tests/fuzz/go.c tests/fuzz/fuzz.h $(fuzz_main)
+tests_fuzz_go_LDADD = $(fuzz_ldadd)
+tests_fuzz_go_LDFLAGS = $(fuzz_ldflags)
 
 tests_fuzz_shm_segment_SOURCES = tests/fuzz/shm_segment.c tests/fuzz/fuzz.h $(fuzz_main)
 tests_fuzz_shm_segment_LDADD = $(fuzz_ldadd)

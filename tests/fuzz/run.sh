@@ -20,6 +20,7 @@ for name in "${names[@]}"; do
 	[ ! -d "$here/regress/$name" ] || known+=("$here/regress/$name")
 	# Texts may be long; a script that is does no more than several that are short.
 	case $name in conf | config | device | model | qos_rules) most=2000 ;; *) most=250 ;; esac
+	[ "$name" != go ] || most=8192
 	most=${MOST:-$most}
 	if "$build/tests/fuzz/$name" -runs="$runs" -max_total_time="$seconds" -max_len="$most" -len_control=0 \
 		-entropic=0 -timeout=60 -rss_limit_mb=4096 -artifact_prefix="fuzz/$name-" -print_final_stats=1 \

@@ -6,7 +6,7 @@ unit_tests = tests/unit/advice_test tests/unit/verdict_test tests/unit/anonymous
 	tests/unit/own_fds_test tests/unit/page_test tests/unit/path_test tests/unit/polling_test tests/unit/qos_account_test tests/unit/qos_capacity_test tests/unit/qos_drr_test tests/unit/qos_meter_test \
 	tests/unit/qos_profile_test tests/unit/qos_rules_test tests/unit/qos_tally_test tests/unit/qos_tokens_test tests/unit/remote_listener_test tests/unit/rules_test \
 	tests/unit/remote_words_test tests/unit/psn_test tests/unit/proof_parts_test tests/unit/screen_test tests/unit/facts_test tests/unit/sha256_test tests/unit/slow_test tests/unit/space_test tests/unit/trace_test tests/unit/trust_test \
-	tests/unit/guard_test tests/unit/top_test \
+	tests/unit/go_test tests/unit/guard_test tests/unit/top_test \
 	tests/unit/verbs_test tests/unit/window_test tests/unit/zero_copy_test
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
@@ -48,6 +48,8 @@ tests_unit_loading_test_LDADD = $(unit_libs)
 tests_unit_remote_listener_test_LDADD = $(unit_libs)
 tests_unit_group_test_LDADD = $(unit_libs)
 tests_unit_histogram_test_LDADD = $(unit_libs)
+tests_unit_go_test_LDADD = $(unit_libs)
+tests_unit_go_test_SOURCES = tests/unit/go_test.c tests/go_maker.c tests/go_maker.h
 tests_unit_guard_test_LDADD = $(unit_libs)
 tests_unit_hmac_test_LDADD = $(unit_libs)
 tests_unit_hw_counters_test_LDADD = $(unit_libs)
