@@ -2,6 +2,7 @@
 /* The constructor, and what the first use of the process, its settings and its engine makes. */
 #include <stdlib.h>
 #include "core/base/program.h"
+#include "preload/go/go.h"
 #include "preload/process.h"
 
 static void end(int status, void *unused)
@@ -11,8 +12,21 @@ static void end(int status, void *unused)
 	shunt_process_finish();
 }
 
+/* The last, because calls of the program may come as soon as its code has been replaced. */
+static void begin_go(void)
+{
+	static const struct shunt_go_host host = { shunt_syscall_of_program, shunt_process_shared };
+	const struct shunt_config *config;
+
+	if (!shunt_go_is_program())
+		return;
+	config = shunt_process_config();
+	if (config)
+		shunt_go_begin(&host, config->go == SHUNT_GO_AUTO);
+}
+
 /*
- * Nothing happens here but the look-ups: most programs never open a TCP socket, and for them Shunt
+ * Nothing happens here but the look-ups, and a Go program's code is changed: most programs never open a TCP socket, and for them Shunt
  * shall cost nothing to speak of.
  *
  * Destructors of libraries and handlers of the program may use connections, so the engine ends after them. exit() calls
@@ -30,4 +44,5 @@ __attribute__((constructor)) static void begin(void)
 	shunt_process_atfork();
 	(void)on_exit(end, NULL);
 	(void)at_quick_exit(shunt_process_finish);
+	begin_go();
 }

@@ -48,6 +48,8 @@ void shunt_process_ours(void);
 void shunt_process_shared(void);
 /* Is the address in Shunt's own code, or in that of a library which its device uses? */
 bool shunt_process_is_code(const void *address);
+/* syscall.c: syscall(2) for code that is the program's, whatever address it is called from. */
+long shunt_syscall_of_program(long number, long a, long b, long c, long d, long e, long f);
 /* signal.c: from now on faults in copies of ours end there. */
 void shunt_signal_watch_faults(void);
 /* At the end of the process; nothing in a process that is not the engine's. */

@@ -226,9 +226,12 @@ static SHUNT_INLINE enum call sort(long number)
 	}
 }
 
-static SHUNT_INLINE bool hidden(long fd)
+/* `program`: the caller is the program, whatever the return address is. */
+static SHUNT_INLINE bool hidden(const struct shunt_file *file, bool program)
 {
-	return shunt_is_own_fd(shunt_lookup((int)fd));
+	return program ? unlikely(file && (file->kind == SHUNT_FILE_PRIVATE ||
+					   file->kind == SHUNT_FILE_CLOSED)) :
+			 shunt_is_own_fd(file);
 }
 
 static inline long call_pass(long number, long a, long b, long c, long d, long e, long f)
@@ -264,9 +267,8 @@ static long fork_by_number(long number, long a, long b, long c, long d, long e, 
 	return pid;
 }
 
-/* Entered by a jump too, so the caller it sees is the program. */
-__attribute__((noinline)) static long call_look(long number, long a, long b, long c, long d, long e,
-						long f)
+static SHUNT_INLINE long look(bool program, long number, long a, long b, long c, long d, long e,
+			      long f)
 {
 	enum call call = sort(number);
 	struct shunt_file *other;
@@ -299,17 +301,40 @@ __attribute__((noinline)) static long call_look(long number, long a, long b, lon
 		return number == SYS_mlockall ? mlockall((int)a) : munlockall();
 	case REPLACES:
 		other = shunt_lookup((int)b);
-		if (other && other->kind == SHUNT_FILE_PRIVATE && shunt_is_own_fd(other))
+		if (other && other->kind == SHUNT_FILE_PRIVATE && hidden(other, program))
 			return shunt_fail(EBADF);
 		if (other && other->kind != SHUNT_FILE_CLOSED)
 			return known_call(false, number, (int)a, b, c, d, e, f);
 		/* fall through */
 	default:
-		if (hidden(a))
+		if (hidden(shunt_lookup((int)a), program))
 			return shunt_fail(EBADF);
 		if (!shunt_lookup((int)a))
 			return call_pass(number, a, b, c, d, e, f);
 		return known_call(call == DATA, number, (int)a, b, c, d, e, f);
+	}
+}
+
+/* Entered by a jump too, so the caller it sees is the program. */
+__attribute__((noinline)) static long call_look(long number, long a, long b, long c, long d, long e,
+						long f)
+{
+	return look(false, number, a, b, c, d, e, f);
+}
+
+/* Here are also calls that libc makes itself, and that the program makes by number only where it has no use for libc. */
+long shunt_syscall_of_program(long number, long a, long b, long c, long d, long e, long f)
+{
+	switch (number) {
+	case SYS_exit_group:
+		_exit((int)a);
+	case SYS_execve:
+		return execve(P(a), P(b), P(c));
+	case SYS_execveat:
+		return execveat((int)a, P(b), P(c), P(d), (int)e);
+	default:
+		return sort(number) == OTHER ? call_pass(number, a, b, c, d, e, f) :
+					       look(true, number, a, b, c, d, e, f);
 	}
 }
 

@@ -151,6 +151,9 @@ BOOL(BRIEF_FIRST, brief_first, 0, FIXED,
 ENUM(BORN, born, "off|auto", 0, FIXED,
 	"auto keeps connections that both programs have closed, within one host, and gives them to the next that connect to "
 	"the same address (docs/ARCHITECTURE.md)")
+ENUM(GO, go, "auto|off", 0, FIXED,
+	"whether the system calls of Go programs are carried, which do not go through the C library. Auto does so for "
+	"dynamically linked programs of Go versions that Shunt knows, on x86-64, and off never (docs/CARRIED.md)")
 UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", LIVE,
 	"how long a peer without Shunt is remembered")
 ENUM(MOCK, mock, "auto|tcp|rdma", 0, FIXED,
