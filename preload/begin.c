@@ -26,8 +26,8 @@ static void begin_go(void)
 }
 
 /*
- * Nothing happens here but the look-ups, and a Go program's code is changed: most programs never open a TCP socket, and for them Shunt
- * shall cost nothing to speak of.
+ * Nothing happens here but the look-ups, and a Go program's code is changed. Most programs never open a TCP socket, and
+ * for them Shunt shall cost nothing to speak of.
  *
  * Destructors of libraries and handlers of the program may use connections, so the engine ends after them. exit() calls
  * handlers in reverse order. The dynamic linker's, which runs all destructors, is registered after constructors like

@@ -204,7 +204,7 @@ fi
 $cc -DLIKE_GO -o "$work/go" "$top_srcdir/tests/doctor_plain.c" || problem "no program that looks like one of Go"
 start "$shunt" run "$work/go" "$port"
 expect 0 "$shunt" doctor "$pid"
-row warn program 'Go program'
+row warn program 'Go program \(no version\), and its table of functions'
 
 # Its real user is another, as that of a worker of squid.
 if [ "$(id -u)" = 0 ]; then

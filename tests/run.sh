@@ -74,6 +74,27 @@ if setcap cap_net_raw+ep "$work/suid" 2>/dev/null; then
 fi
 
 # A program that cannot be accelerated still runs.
+# A Go program that is carried, and two that are not.
+if command -v go >/dev/null && [ "$(uname -m)" = x86_64 ]; then
+	printf 'package main\nimport "net"\nfunc main() { net.Listen("tcp", "127.0.0.1:0") }\n' >"$work/main.go"
+	build_go() {
+		HOME=$work GOCACHE=${GOCACHE:-$work/cache} GOFLAGS=-mod=mod go build -o "$work/go" "$@" "$work/main.go" || problem "go build"
+	}
+	build_go
+	expect 0 "$shunt" run "$work/go"
+	lacks "$err" .
+	CGO_ENABLED=0 build_go
+	expect 0 "$shunt" run "$work/go"
+	has "$err" 'Go program \(go.*statically linked; built with CGO_ENABLED=1.*plain TCP'
+	expect 1 "$shunt" advise -- "$work/go"
+	has "$err" 'Go program \(go.*statically linked'
+	CGO_ENABLED=0 build_go -buildmode=pie
+	expect 0 "$shunt" run "$work/go"
+	has "$err" 'Go program \(go.*built without cgo.*plain TCP'
+else
+	echo "skipped: go is not installed"
+fi
+
 printf 'int main(void) { return 9; }\n' >"$work/static.c"
 if $CC -static -o "$work/static" "$work/static.c" 2>/dev/null; then
 	expect 9 "$shunt" run "$work/static"

@@ -230,14 +230,18 @@ static int fail(const struct options *options, const char *why)
 static int check_program(const struct options *options)
 {
 	const char *name = options->bench.argv[0], *why = "";
-	char path[PATH_MAX], words[PATH_MAX + 256];
+	char path[PATH_MAX], words[PATH_MAX + SHUNT_PROGRAM_WORDS + 256], go[SHUNT_PROGRAM_WORDS];
+	enum shunt_program_kind kind;
 	int rc = shunt_program_find(name, path);
 
 	if (rc) {
 		snprintf(words, sizeof(words), "%s: %s", name, strerror(-rc));
 		return fail(options, words);
 	}
-	if (shunt_program_inspect(path, &why) == SHUNT_PROGRAM_OK)
+	kind = shunt_program_inspect(path, &why);
+	if (shunt_program_go(path, go, sizeof(go)) == SHUNT_PROGRAM_GO_LEFT)
+		why = go;
+	else if (kind == SHUNT_PROGRAM_OK)
 		return 0;
 	snprintf(words, sizeof(words), "%s: %s, so that it never runs with Shunt: leave it on TCP",
 		 path, why);

@@ -91,8 +91,11 @@ const json_t *shunt_doctor_stream(const struct shunt_stat *stat, const char *loc
 json_t *shunt_doctor_peer(const struct shunt_ward *ward, pid_t pid, const char *local,
 			  const char *peer);
 
-/* program kinds: doctor_program.c. Why no library can act in this program; NULL: nothing is known. */
-const char *shunt_doctor_program(pid_t pid);
+/*
+ * program kinds: doctor_program.c. Why no library can act in this program; NULL: nothing is known. `go`: that its system calls
+ * are carried, of a Go program; else NULL. Both are valid up to the next call.
+ */
+const char *shunt_doctor_program(pid_t pid, const char **go);
 /* Does the process map the library? Its path is in `path`. -1: this user may not know. */
 int shunt_doctor_library(pid_t pid, char *path, size_t room, bool *deleted);
 

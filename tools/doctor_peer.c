@@ -84,7 +84,7 @@ static void name_user(json_t *about, uid_t user)
 
 static void judge_unloaded(json_t *about, pid_t pid)
 {
-	const char *why = shunt_doctor_program(pid);
+	const char *go, *why = shunt_doctor_program(pid, &go);
 
 	if (why) {
 		set(about, "what", "the peer runs without Shunt, and cannot run with it: %s", why);

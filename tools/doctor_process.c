@@ -59,9 +59,11 @@ static void find_preload_fault(struct shunt_patient *patient)
 
 static void check_program(struct shunt_patient *patient)
 {
-	const char *why = shunt_doctor_program(patient->pid);
+	const char *go, *why = shunt_doctor_program(patient->pid, &go);
 
 	if (!why) {
+		if (go && patient->loaded)
+			shunt_findings_add(&patient->findings, SHUNT_WELL, "program", "%s", go);
 		if (!patient->loaded)
 			find_preload_fault(patient);
 		return;

@@ -3,7 +3,7 @@
 bin_PROGRAMS += tools/shunt
 tools_shunt_SOURCES = \
 	tools/shunt.c tools/shunt.h tools/output.c tools/output.h \
-	tools/library.c tools/program.c tools/door.c tools/door.h tools/door_users.c tools/guard.c tools/guard.h tools/budget.c tools/budget.h tools/enter.c tools/absence.c tools/seconds.c \
+	tools/library.c tools/program.c tools/program_go.c tools/door.c tools/door.h tools/door_users.c tools/guard.c tools/guard.h tools/budget.c tools/budget.h tools/enter.c tools/absence.c tools/seconds.c \
 	tools/variables.c \
 	tools/ask.c tools/ask.h \
 	tools/proc.c tools/proc.h tools/findings.c tools/findings.h \

@@ -18,7 +18,7 @@ static const char help[] =
 static int check_program(const char *name, int *preload)
 {
 	const char *why = "";
-	char path[PATH_MAX];
+	char path[PATH_MAX], words[SHUNT_PROGRAM_WORDS];
 	int rc = shunt_program_find(name, path);
 
 	if (rc) {
@@ -32,6 +32,8 @@ static int check_program(const char *name, int *preload)
 				"without the privilege as a user that does not need it.\n", path, why);
 		return EXIT_USAGE;
 	case SHUNT_PROGRAM_STATIC:
+		if (shunt_program_go(path, words, sizeof(words)) != SHUNT_PROGRAM_NOT_GO)
+			why = words;
 		fprintf(stderr, "shunt run: warning: %s: %s, so the library cannot be loaded into it; "
 				"it runs on plain TCP\n", path, why);
 		break;
@@ -41,6 +43,9 @@ static int check_program(const char *name, int *preload)
 		*preload = 0;
 		break;
 	case SHUNT_PROGRAM_OK:
+		if (shunt_program_go(path, words, sizeof(words)) == SHUNT_PROGRAM_GO_LEFT)
+			fprintf(stderr, "shunt run: warning: %s: %s; it runs on plain TCP\n", path,
+				words);
 		break;
 	}
 	return 0;

@@ -67,6 +67,17 @@ enum shunt_program_kind {
 /* `why`, when not OK, is a phrase such as "it is setuid". */
 enum shunt_program_kind shunt_program_inspect(const char *path, const char **why);
 
+enum { SHUNT_PROGRAM_WORDS = 400 };
+
+enum shunt_program_go {
+	SHUNT_PROGRAM_NOT_GO,
+	SHUNT_PROGRAM_GO_CARRIED,
+	SHUNT_PROGRAM_GO_LEFT,	/* on TCP */
+};
+
+/* program_go.c: in `words`, of a Go program: what becomes of it, and why. */
+enum shunt_program_go shunt_program_go(const char *path, char *words, size_t room);
+
 /*
  * variables.c: our own SHUNT_* and the files beneath them. Loading complains on standard error in the name of `who`,
  * also of names that are no variables and of settings that contradict each other. `origins` (core/base/conf.h) and

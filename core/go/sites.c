@@ -4,7 +4,7 @@
 #define CODE_MAX 65536	/* no function in assembly is longer */
 #define BEFORE_MAX 5
 
-/* What stands before SYSCALL. */
+/* The instruction before SYSCALL. */
 enum shape {
 	THIRD,		/* mov rdi, rbx: the last argument that has come in a register */
 	STACK,		/* mov rax, [rsp + n]: the number, from the stack */

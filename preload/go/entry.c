@@ -18,10 +18,13 @@ struct shunt_go_thread {
 	uint64_t saved[8];	/* 24: registers while the stack is made */
 };
 
-_Static_assert(offsetof(struct shunt_go_thread, top) == 8 && offsetof(struct shunt_go_thread, stack) == 16 &&
-	       offsetof(struct shunt_go_thread, saved) == 24, "as the assembly has it");
+_Static_assert(offsetof(struct shunt_go_thread, top) == 8 &&
+		       offsetof(struct shunt_go_thread, stack) == 16 &&
+		       offsetof(struct shunt_go_thread, saved) == 24,
+	       "as the assembly has it");
 
-__attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread struct shunt_go_thread shunt_go_thread;
+__attribute__((visibility("hidden"),
+	       tls_model("initial-exec"))) __thread struct shunt_go_thread shunt_go_thread;
 
 static const struct shunt_go_host *go_host;
 static pthread_key_t go_key;
@@ -62,7 +65,8 @@ __attribute__((used)) void shunt_go_stack_made(void)
 }
 
 /* Code in C that a handler of Go's has interrupted finds its errno. */
-__attribute__((used)) long shunt_go_call(long number, long a, long b, long c, long d, long e, long f)
+__attribute__((used)) long shunt_go_call(long number, long a, long b, long c, long d, long e,
+					 long f)
 {
 	int saved = errno;
 	long result = go_host->call(number, a, b, c, d, e, f);

@@ -42,7 +42,7 @@ static uint64_t section(const uint8_t *file, uint64_t size, const char *name, ui
 	return address ? address + base : 0;
 }
 
-/* What is read there is checked like anything else, so another file does no harm. */
+/* The addresses found there are checked like anything else, so another file does no harm. */
 static struct hints read_hints(uintptr_t base)
 {
 	struct hints hints = { 0, 0 };
@@ -108,12 +108,14 @@ void shunt_go_begin(const struct shunt_go_host *host, bool wanted)
 	hints = read_hints(base);
 	shunt_go_version(&image, hints.info, version);
 	verdict = shunt_go_sites_find(&sites, &image, hints.table);
-	why = verdict == SHUNT_GO_KNOWN ? prepare(host, &sites, &image) : shunt_go_verdict_text(verdict);
+	why = verdict == SHUNT_GO_KNOWN ? prepare(host, &sites, &image) :
+					  shunt_go_verdict_text(verdict);
 	if (why)
 		shunt_log_write(SHUNT_LOG_INFO, "this Go program (%s) stays on TCP: %s%s%.80s",
 				*version ? version : "no version", why, sites.function ? ": " : "",
 				sites.function ? sites.function : "");
 	else
-		shunt_log_write(SHUNT_LOG_INFO, "this Go program (%s) is carried: %u places of system calls",
+		shunt_log_write(SHUNT_LOG_INFO,
+				"this Go program (%s) is carried: %u places of system calls",
 				*version ? version : "no version", sites.count);
 }

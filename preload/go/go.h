@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Go programs make their system calls themselves. Before Go's first instruction the SYSCALL instructions that core/go
- * finds are replaced by jumps, and from then on those calls come here. All of them or none: a program that is not known to
- * the last byte stays as it is, on TCP, and the log says why.
+ * finds are replaced by jumps, and from then on those calls come here. All of them do, or none. A program that is not
+ * known stays as it is, on TCP, and the log says why.
  *
  * - The instruction is replaced, not its function. The registers are the kernel's there, whatever Go's calling
  *   convention is. Nothing is written to Go's stack, and nothing of Go's (g, m) is touched.
  * - A site jumps to its stub in a page near the program. The stub does what the instruction before SYSCALL did, and goes
  *   to entry.c. That calls C on a stack of the thread's own, or goes back to a SYSCALL in the stub.
  * - Every thread of Go is a thread of libc (runtime/cgo), so it has thread-local memory, where its stack is noted.
- * - A signal handler of Go's may come while the thread is in C. Its own calls take the SYSCALL of the stub: they concern
+ * - A signal handler of Go's may come while the thread is in C. Its own calls take the SYSCALL of the stub. They concern
  *   the runtime's pipe, standard error and signals, and no connection.
  * - Memory that is writable and executable at once is not needed where /proc/self/mem may be written.
  */
@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include "core/go/sites.h"
 
-/* What preload/ does for a Go program. */
+/* The part of preload/ in it. */
 struct shunt_go_host {
 	/* A system call by its number: -1 and errno where it fails, like syscall(2). */
 	long (*call)(long number, long a, long b, long c, long d, long e, long f);
@@ -34,7 +34,8 @@ bool shunt_go_is_program(void);
 void shunt_go_begin(const struct shunt_go_host *host, bool wanted);
 
 /* patch.c: replaces the instructions. False, with the reason: nothing has been replaced, or every call goes to the kernel. */
-bool shunt_go_patch(const struct shunt_go_sites *sites, const struct shunt_go_image *image, const char **why);
+bool shunt_go_patch(const struct shunt_go_sites *sites, const struct shunt_go_image *image,
+		    const char **why);
 
 /* entry.c: threads that enter get a stack. False: there is no key for its end. */
 bool shunt_go_entry_begin(const struct shunt_go_host *host);

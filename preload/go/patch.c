@@ -42,7 +42,8 @@ static bool by_protection(uint8_t *at, const void *bytes, size_t count)
 
 static bool write_code(const struct writer *writer, uint8_t *at, const void *bytes, size_t count)
 {
-	if (writer->memory >= 0 && pwrite(writer->memory, bytes, count, (off_t)(uintptr_t)at) == (ssize_t)count)
+	if (writer->memory >= 0 &&
+	    pwrite(writer->memory, bytes, count, (off_t)(uintptr_t)at) == (ssize_t)count)
 		return !memcmp(at, bytes, count);
 	return by_protection(at, bytes, count);
 }
@@ -64,7 +65,9 @@ static uint8_t *make_page(const struct shunt_go_image *image)
 	uint64_t low = image->low & ~(STEP - 1);
 	uint8_t *page = NULL;
 
-	for (uint64_t away = STEP; !page && low >= away + LEAST_ADDRESS && image->high - low + away < REACH; away += STEP) {
+	for (uint64_t away = STEP;
+	     !page && low >= away + LEAST_ADDRESS && image->high - low + away < REACH;
+	     away += STEP) {
 		page = try_page(low - away);
 		if (!page && errno != EEXIST)
 			return NULL;
@@ -92,10 +95,11 @@ static size_t length(const struct shunt_go_site *site)
 }
 
 /*
- * What stood before SYSCALL; lea 6(%rip), %rcx; jmp *cell; SYSCALL, which rcx points to; a jump back. A vfork's child has
+ * The instruction before SYSCALL; lea 6(%rip), %rcx; jmp *cell; SYSCALL, which rcx points to; a jump back. A vfork's child has
  * left the word of its thread, which is its parent's, too, with an exec that does not return. So its stub clears it.
  */
-static void make_stub(uint8_t *copy, uint64_t page, unsigned int place, const struct shunt_go_site *site)
+static void make_stub(uint8_t *copy, uint64_t page, unsigned int place,
+		      const struct shunt_go_site *site)
 {
 	uint64_t offset = (uint64_t)(place + 1) * STUB, stub = page + offset;
 	uint8_t *start = copy + offset, *at = put(start, (const void *)site->address, site->before);
@@ -103,7 +107,8 @@ static void make_stub(uint8_t *copy, uint64_t page, unsigned int place, const st
 
 	at = put(at, "\x48\x8d\x0d\6\0\0\0\xff\x25", 9);
 	at = put_distance(at, stub + (uint64_t)(at - start),
-			  page + (site->vfork ? offsetof(struct cells, vfork) : offsetof(struct cells, enter)));
+			  page + (site->vfork ? offsetof(struct cells, vfork) :
+						offsetof(struct cells, enter)));
 	at = put(at, "\x0f\x05", 2);
 	if (site->vfork) {
 		at = put(at, "\x64\x48\xc7\x04\x25", 5);	/* movq $0, %fs:busy */
@@ -114,7 +119,8 @@ static void make_stub(uint8_t *copy, uint64_t page, unsigned int place, const st
 	put_distance(at, stub + (uint64_t)(at - start), site->address + length(site));
 }
 
-static bool make_jump(const struct writer *writer, uint64_t page, unsigned int place, const struct shunt_go_site *site)
+static bool make_jump(const struct writer *writer, uint64_t page, unsigned int place,
+		      const struct shunt_go_site *site)
 {
 	uint8_t jump[8] = { 0xe9, 0, 0, 0, 0, 0x90, 0x90, 0x90 };
 
@@ -126,7 +132,8 @@ static bool make_jump(const struct writer *writer, uint64_t page, unsigned int p
 static const char *make_all(const struct writer *writer, const struct shunt_go_sites *sites,
 			    const struct shunt_go_image *image)
 {
-	const struct cells passing = { shunt_go_pass, shunt_go_pass }, entering = { shunt_go_enter, shunt_go_enter_vfork };
+	const struct cells passing = { shunt_go_pass, shunt_go_pass },
+			   entering = { shunt_go_enter, shunt_go_enter_vfork };
 	uint8_t *page = make_page(image), copy[PAGE];
 
 	_Static_assert((SHUNT_GO_SITES + 1) * STUB <= PAGE, "all stubs are in one page");
@@ -143,10 +150,13 @@ static const char *make_all(const struct writer *writer, const struct shunt_go_s
 	for (unsigned int i = 0; i < sites->count; i++)
 		if (!make_jump(writer, (uint64_t)page, i, &sites->site[i]))
 			return "part of its code cannot be changed";
-	return write_code(writer, page, &entering, sizeof(entering)) ? NULL : "its code cannot be changed again";
+	return write_code(writer, page, &entering, sizeof(entering)) ?
+		       NULL :
+		       "its code cannot be changed again";
 }
 
-bool shunt_go_patch(const struct shunt_go_sites *sites, const struct shunt_go_image *image, const char **why)
+bool shunt_go_patch(const struct shunt_go_sites *sites, const struct shunt_go_image *image,
+		    const char **why)
 {
 	struct writer writer = { open("/proc/self/mem", O_RDWR | O_CLOEXEC) };
 
@@ -158,7 +168,8 @@ bool shunt_go_patch(const struct shunt_go_sites *sites, const struct shunt_go_im
 
 #else
 
-bool shunt_go_patch(const struct shunt_go_sites *sites, const struct shunt_go_image *image, const char **why)
+bool shunt_go_patch(const struct shunt_go_sites *sites, const struct shunt_go_image *image,
+		    const char **why)
 {
 	(void)sites;
 	(void)image;
