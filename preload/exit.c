@@ -9,14 +9,34 @@
  *   use connections. The constructor registers it before libc registers the dynamic linker's handler
  *   (preload/begin.c). The call exit flushes stdio after the handlers, so streams of fopencookie find the connections
  *   ended.
+ * - If two threads call _exit(), the process has the status of the first. The second waits for the end.
  */
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "preload/process.h"
 
+/* Process and thread that end it; a child of a fork meanwhile is another process. */
+static _Atomic uint64_t leaver;
+
+/* A handler that ends the process while its thread does so goes on. */
+static void be_first(void)
+{
+	uint64_t self = (uint64_t)getpid() << 32 | (uint32_t)real(syscall)(SYS_gettid);
+	uint64_t first = atomic_load(&leaver);
+
+	while (first >> 32 != self >> 32)
+		if (atomic_compare_exchange_weak(&leaver, &first, self))
+			return;
+	while (first != self)
+		pause();
+}
+
 void _exit(int status)
 {
-	if (shunt_process.engine)
+	if (shunt_process.engine && !shunt_process_foreign()) {
+		be_first();
 		shunt_process_finish();
+	}
 	real(_exit)(status);
 	__builtin_unreachable();
 }

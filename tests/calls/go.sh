@@ -38,7 +38,7 @@ run_pair() {
 	read -r port web <<< "$server_port"
 	SHUNT_STATS=$file.stat.%p timeout 300 $client "$program" "$1" 127.0.0.1:$port "${@:2}" ${3:-127.0.0.1:$web} > "$file" 2> "$file.client" || status=$?
 	echo "client $status" >> "$file"
-	[ "$1" = client ] || kill "$server_pid"
+	[ "$1" != soak ] || kill "$server_pid"
 	{ wait "$server_pid" || status=$?; } 2> /dev/null
 	echo "server $status" >> "$file"
 	exec {in}<&-
@@ -109,6 +109,10 @@ else
 fi
 
 program=$work/plain
+run_pair "$work/now" "$shunt_run" "$shunt_run" twice
+check "of two ends the first counts" grep -qx 'server 3' "$work/now"
+sed 's/^/# /' "$work/now"
+
 export NOISE=1
 run_pair "$work/now" "$shunt_run" "$shunt_run" soak "${SOAK:-5}"
 check "signals, garbage collections, threads that end" grep -q '^soak true 0$' "$work/now"

@@ -123,6 +123,16 @@ func serve(connection *net.TCPConn) {
 	case "run":
 		out, err := exec.Command("/bin/echo", "a", "child").CombinedOutput()
 		fmt.Fprintf(connection, "%s %v\n", out, err)
+	case "twice": // both ends come while the first is still sending
+		connection.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
+		for err == nil {
+			_, err = connection.Write(pattern(100000, 4))
+		}
+		go func() {
+			time.Sleep(300 * time.Millisecond)
+			os.Exit(4)
+		}()
+		os.Exit(3)
 	case "exit":
 		connection.Write(pattern(tail, 9))
 		os.Exit(0)
@@ -386,6 +396,10 @@ func main() {
 		server()
 	case "child":
 		child()
+	case "twice": // reads when the server has had the time to end twice
+		connection := dial(os.Args[2], "twice", 0)
+		time.Sleep(1500 * time.Millisecond)
+		fmt.Println("twice", len(rest(connection)) > 0)
 	case "client":
 		client(os.Args[2], os.Args[3])
 	case "soak":
