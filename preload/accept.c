@@ -1,8 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* accept() and accept4(). */
+/*
+ * accept() and accept4().
+ *
+ * A listener of MPTCP (Go's from 1.24 on) accepts sockets of both kinds: a connection from a peer without MPTCP is one of
+ * TCP. Only those are streams, and SO_PROTOCOL tells. So a process that has had such a listener asks for it.
+ */
 #include <string.h>
 #include "preload/process.h"
 #include "preload/touch.h"
+
+static inline bool is_stream(int fd)
+{
+	return likely(!atomic_load_explicit(&shunt_process.multipath, memory_order_relaxed)) ||
+	       shunt_process_is_tcp(fd);
+}
 
 static int accepted(struct shunt_file *file, int listener, int fd, bool nonblocking)
 {
@@ -12,12 +23,27 @@ static int accepted(struct shunt_file *file, int listener, int fd, bool nonblock
 		return fd;
 	shunt_signal_defer_enter();
 	shunt_process_fresh(fd);
-	if (shunt_as_stream(file) && !shunt_process_is_stdio(fd) &&
+	if (shunt_as_stream(file) && is_stream(fd) && !shunt_process_is_stdio(fd) &&
 	    !shunt_young_accepted(shunt_process.engine, shunt_as_stream(file), fd, nonblocking))
 		shunt_file_accepted(shunt_process.engine, listener, fd, nonblocking);
 	shunt_signal_defer_leave();
 	errno = saved;
 	return fd;
+}
+
+bool shunt_accept_adopt(int listener)
+{
+	int saved = errno, protocol = shunt_process_protocol(listener);
+	bool done = false;
+
+	if (protocol == IPPROTO_MPTCP)
+		atomic_store(&shunt_process.multipath, true);
+	if ((protocol == IPPROTO_TCP || protocol == IPPROTO_MPTCP) && shunt_process_engine()) {
+		shunt_inside_do(shunt_file_adopted(shunt_process.engine, listener));
+		done = true;
+	}
+	errno = saved;
+	return done;
 }
 
 /*
@@ -26,15 +52,9 @@ static int accepted(struct shunt_file *file, int listener, int fd, bool nonblock
  */
 static int from_unknown(int listener, int fd, bool nonblocking)
 {
-	int saved = errno;
-
-	if (fd < 0 || shunt_process_is_stdio(listener) || shunt_process_foreign() ||
-	    !shunt_process_is_tcp(listener) || !shunt_process_engine())
-		goto leave;
-	shunt_inside_do(shunt_file_adopted(shunt_process.engine, listener));
-	accepted(shunt_lookup(listener), listener, fd, nonblocking);
-leave:
-	errno = saved;
+	if (fd >= 0 && !shunt_process_is_stdio(listener) && !shunt_process_foreign() &&
+	    shunt_accept_adopt(listener))
+		accepted(shunt_lookup(listener), listener, fd, nonblocking);
 	return fd;
 }
 

@@ -13,6 +13,10 @@
 #include "core/fd/own_fds.h"
 #include "core/poll/cancel.h"
 
+#ifndef IPPROTO_MPTCP
+#define IPPROTO_MPTCP 262
+#endif
+
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
@@ -25,6 +29,7 @@ struct shunt_process {
 	_Atomic int uring;		/* enum shunt_uring: what was last answered about rings of io_uring */
 	pid_t pid;			/* whose memory this is */
 	bool cancels;			/* some thread has been cancelled */
+	_Atomic bool multipath;		/* it has had a listener of MPTCP (accept.c) */
 	_Atomic bool confined;		/* it has confined itself, and nothing more is to leave TCP */
 	bool anew;			/* the service thread has ended: it begins anew with the next wait (confine.c) */
 };
@@ -79,6 +84,8 @@ void shunt_process_forked(struct shunt_engine *engine);
 extern struct shunt_sys shunt_process_sys;
 void shunt_process_fill_sys(void);
 
+/* accept.c: the socket, which the table does not know, listens. errno is kept. True: it is known now. */
+bool shunt_accept_adopt(int listener);
 /* The number is about to be closed or replaced. errno is kept, as by the next. */
 void shunt_process_drop(int fd);
 /* The second half of shunt_lowest(). */
@@ -123,14 +130,18 @@ static inline bool shunt_process_is_stdio(int fd)
 	return fd <= 2;
 }
 
-/* A socket that the table does not know. */
-static inline bool shunt_process_is_tcp(int fd)
+/* Of a socket that the table does not know; 0: it is none. */
+static inline int shunt_process_protocol(int fd)
 {
 	socklen_t length = sizeof(int);
 	int protocol = 0;
 
-	return !real(getsockopt)(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) &&
-	       protocol == IPPROTO_TCP;
+	return real(getsockopt)(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) ? 0 : protocol;
+}
+
+static inline bool shunt_process_is_tcp(int fd)
+{
+	return shunt_process_protocol(fd) == IPPROTO_TCP;
 }
 
 static inline struct shunt_stream *shunt_as_stream(struct shunt_file *file)

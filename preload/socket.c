@@ -34,9 +34,11 @@ int listen(int fd, int backlog)
 	int result = real(listen)(shunt_is_own_fd(file) ? -1 : fd, backlog);
 	int saved = errno;
 
-	if (!result && shunt_as_stream(file) && !shunt_process_foreign()) {
+	if (!result && !file && !shunt_process_is_stdio(fd) &&
+	    shunt_process_protocol(fd) == IPPROTO_MPTCP && !shunt_process_foreign())
+		shunt_accept_adopt(fd);
+	else if (!result && shunt_as_stream(file) && !shunt_process_foreign())
 		shunt_inside_do(shunt_file_listening(shunt_process.engine, fd));
-		errno = saved;
-	}
+	errno = saved;
 	return result;
 }

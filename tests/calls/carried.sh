@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # What programs do with a connection and need not keep it off the link: a listener for one connection only, closed before
 # that is used, as benchmarks and FTP have; SO_TIMESTAMP, set on a listener and so on what it accepts, as long as nobody has
-# room for times. TAP.
+# room for times; a listener of MPTCP, whose peer has none. TAP.
 # shellcheck disable=SC2086,SC2317	# the command is several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u
@@ -34,7 +34,21 @@ def times():	# the kernel starts its clock some time after it has been asked
         if control:
             return [(level, type) for level, type, _ in control]
 
-listener = socket.create_server(("127.0.0.1", 0))
+def multipath():	# a peer that has it, too: those bytes are the kernel's
+    other = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+    other.connect(("127.0.0.1", port))
+    accepted, _ = listener.accept()
+    for i in range(1000):
+        other.sendall(bytes([i % 256]) * 1000)
+        assert accepted.recv(1000, socket.MSG_WAITALL) == bytes([i % 256]) * 1000
+    return [end.getsockopt(socket.SOL_SOCKET, 38) for end in (listener, sender, receiver, other, accepted)]
+
+if sys.argv[1] == "multipath":
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+else:
+    listener = socket.create_server(("127.0.0.1", 0))
 port = listener.getsockname()[1]
 if sys.argv[1] == "times":
     listener.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMP, 1)
@@ -53,7 +67,7 @@ got = 0
 while got < BYTES:
     got += len(receiver.recv(65536))
 thread.join()
-print(got, gone(port) if sys.argv[1] == "once" else times())
+print(got, gone(port) if sys.argv[1] == "once" else multipath() if sys.argv[1] == "multipath" else times())
 END
 
 carried() { # HOW WHAT
@@ -65,4 +79,9 @@ carried() { # HOW WHAT
 
 carried once "a listener for one connection"
 carried times "times that nobody asks for, and then somebody"
+if python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_STREAM, 262)' 2> "$work/why"; then
+	carried multipath "a listener of MPTCP"
+else
+	skip "a listener of MPTCP" "$(tail -1 "$work/why")"
+fi
 plan
