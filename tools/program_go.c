@@ -56,15 +56,20 @@ static enum shunt_program_go judge(const uint8_t *file, size_t size, char *words
 		snprintf(version, sizeof(version), "no version");
 	verdict = shunt_go_sites_find(&sites, &image, hint);
 	if (!is_dynamic(file))
-		snprintf(words, room,
-			 "it is a Go program (%s), and statically linked; built with CGO_ENABLED=1, and without "
-			 "-extldflags=-static, it is carried if it uses the package net or os/user", version);
+		snprintf(
+			words, room,
+			"it is a Go program (%s), and statically linked; built with CGO_ENABLED=1, and without "
+			"-extldflags=-static, it is carried if it uses the package net or os/user",
+			version);
 	else if (verdict != SHUNT_GO_KNOWN)
-		snprintf(words, room, "it is a Go program (%s), and %s%s%.80s%s", version, shunt_go_verdict_text(verdict),
-			 sites.function ? ": " : "", sites.function ? sites.function : "", advice_of(verdict));
+		snprintf(words, room, "it is a Go program (%s), and %s%s%.80s%s", version,
+			 shunt_go_verdict_text(verdict), sites.function ? ": " : "",
+			 sites.function ? sites.function : "", advice_of(verdict));
 	else
-		snprintf(words, room, "it is a Go program (%s), whose system calls are carried", version);
-	return verdict == SHUNT_GO_KNOWN && is_dynamic(file) ? SHUNT_PROGRAM_GO_CARRIED : SHUNT_PROGRAM_GO_LEFT;
+		snprintf(words, room, "it is a Go program (%s), whose system calls are carried",
+			 version);
+	return verdict == SHUNT_GO_KNOWN && is_dynamic(file) ? SHUNT_PROGRAM_GO_CARRIED :
+							       SHUNT_PROGRAM_GO_LEFT;
 }
 
 enum shunt_program_go shunt_program_go(const char *path, char *words, size_t room)

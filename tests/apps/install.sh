@@ -9,6 +9,7 @@ packages="redis-server redis-tools nginx haproxy memcached libmemcached-tools po
 	mariadb-server mariadb-client curl wget openssh-server openssh-client openssh-sftp-server rsync vsftpd socat ncat
 	apache2 squid lighttpd samba smbclient slapd ldap-utils openmpi-bin libopenmpi-dev
 	nodejs ruby perl iperf iperf3 qperf wrk stunnel4 mosquitto mosquitto-clients erlang-base golang-go
+	etcd-server etcd-client prometheus caddy nats-server influxdb docker-registry
 	default-jdk-headless libpython3.11-testsuite g++ python3 openssl iproute2 util-linux"
 
 # Debian asks this program whether a package may start its service.

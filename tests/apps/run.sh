@@ -14,7 +14,7 @@ table=${TABLE-$top/docs/COMPATIBILITY.md}
 . "$apps/../scratch.sh"
 scratch apps
 export APPS_ROWS=$scratch
-all="redis nginx postgresql memcached haproxy python curl node ssh rsync iperf mariadb java cplusplus ruby perl socat stunnel mosquitto erlang qperf apache squid vsftpd samba slapd openmpi go"
+all="redis nginx postgresql memcached haproxy python curl node ssh rsync iperf mariadb java cplusplus ruby perl socat stunnel mosquitto erlang qperf apache squid vsftpd samba slapd openmpi go etcd prometheus caddy nats influxdb registry"
 tests=0 failed=0
 
 # shellcheck disable=SC2086 # a list of words
