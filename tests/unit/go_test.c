@@ -11,8 +11,7 @@
 #include "core/go/sites.h"
 #include "tests/go_maker.h"
 
-static const struct go_program *const go_17 = &go_programs[0], *const go_19 = &go_programs[1],
-				      *const go_24 = &go_programs[3];
+static const struct go_program *const go_19 = &go_programs[1];
 
 struct seen {
 	enum shunt_go_verdict verdict;
@@ -44,6 +43,8 @@ static struct seen look_at(const struct go_program *program)
 }
 
 #ifdef __x86_64__
+
+static const struct go_program *const go_17 = &go_programs[0], *const go_24 = &go_programs[3];
 
 static bool has_site(const struct seen *seen, uint64_t address, uint8_t before)
 {
