@@ -135,7 +135,7 @@ counter() {
 	local name=$1
 	shift
 	cat "$@" 2> /dev/null | grep -o "\"$name\": *[0-9]*" |
-		awk '{ n += $NF } END { print n + 0 }' FS='[: ]+'
+		awk '{ n += $NF } END { printf "%.0f\n", n }' FS='[: ]+'
 }
 
 transfer=${TRANSFER:-$builddir/tests/calls/transfer/transfer}
