@@ -23,8 +23,8 @@ void shunt_born_listens(struct shunt_engine *engine, struct shunt_stream *listen
 /* The listener is closed, or shut: it has none from now on. No lock held. */
 void shunt_born_end(struct shunt_engine *engine, struct shunt_stream *listener);
 /*
- * Listeners at whose address another one accepts by now get no more spares. What they have is not taken away: a peer may
- * be taking it, and its connection would be lost. True: there are listeners of this kind. Service thread.
+ * Listeners at whose address another one accepts by now get no more spares. Resting spares stay: a peer may
+ * be taking one, and its connection would be lost. True: there are listeners of this kind. Service thread.
  */
 bool shunt_born_look(struct shunt_engine *engine);
 
