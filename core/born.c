@@ -260,7 +260,7 @@ static struct shunt_births *begin(struct shunt_engine *engine, struct shunt_stre
 	shunt_lock_take(&engine->group.lock);
 	births = listener->births;
 	if (!births) {
-		births = shunt_births_begin(&engine->group, listener);
+		births = shunt_births_begin(&engine->spares, listener);
 		if (births)
 			births->most = most;
 		shunt_sleep_notify(listener, SHUNT_READY_TRACK);
@@ -295,7 +295,7 @@ void shunt_born_end(struct shunt_engine *engine, struct shunt_stream *listener)
 		return;
 	shunt_spares_end(engine, births);
 	shunt_lock_take(&engine->group.lock);
-	shunt_births_let_go(&engine->group, births);
+	shunt_births_let_go(&engine->spares, births);
 	shunt_lock_leave(&engine->group.lock);
 }
 

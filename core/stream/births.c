@@ -2,7 +2,7 @@
 #include "core/stream/births.h"
 #include <stdlib.h>
 #include <sys/epoll.h>
-#include "core/engine.h"
+#include "core/poll/group.h"
 #include "core/stream/kept.h"
 #include "core/stream/stream.h"
 #include "core/stream/sleep.h"
@@ -13,12 +13,11 @@
 
 /* --- of a listener --- */
 
-struct shunt_births *shunt_births_begin(struct shunt_group *group, struct shunt_stream *listener)
+struct shunt_births *shunt_births_begin(struct shunt_spares *spares, struct shunt_stream *listener)
 {
-	struct shunt_spares *spares = &shunt_engine_of(group, group)->spares;
 	struct shunt_births *births = spares->births;
 
-	shunt_assert_held(&group->lock);
+	shunt_assert_held(&listener->group->lock);
 	if (births)
 		spares->births = births->next;
 	else
@@ -38,11 +37,8 @@ bool shunt_births_use(struct shunt_births *births, bool counted)
 	return true;
 }
 
-void shunt_births_let_go(struct shunt_group *group, struct shunt_births *births)
+void shunt_births_let_go(struct shunt_spares *spares, struct shunt_births *births)
 {
-	struct shunt_spares *spares = &shunt_engine_of(group, group)->spares;
-
-	shunt_assert_held(&group->lock);
 	if (!births || --births->uses)
 		return;
 	births->next = spares->births;

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 struct shunt_group;
+struct shunt_spares;
 struct shunt_stream;
 
 /* Its memory is used for another listener later, and stays mapped. group.lock. */
@@ -30,11 +31,11 @@ struct shunt_births {
 };
 
 /* For a listener that has none yet. NULL: there is no memory. group.lock held, as for the next. */
-struct shunt_births *shunt_births_begin(struct shunt_group *group, struct shunt_stream *listener);
+struct shunt_births *shunt_births_begin(struct shunt_spares *spares, struct shunt_stream *listener);
 /* One more; `counted`: the caller is among them. False: there are as many as may be. */
 bool shunt_births_use(struct shunt_births *births, bool counted);
 /* NULL is allowed. */
-void shunt_births_let_go(struct shunt_group *group, struct shunt_births *births);
+void shunt_births_let_go(struct shunt_spares *spares, struct shunt_births *births);
 /* The listener has none from now on. */
 void shunt_births_end(struct shunt_births *births);
 /* The peer has connected anew: UPGRADE to a spare that rests. NULL, or what is wrong with it. */

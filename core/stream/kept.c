@@ -15,7 +15,7 @@ void shunt_kept_forget(struct shunt_engine *engine, struct shunt_stream *stream)
 		return;
 	shunt_lock_take(&engine->group.lock);
 	stream->spare = NULL;
-	shunt_births_let_go(&engine->group, spare->births);
+	shunt_births_let_go(&engine->spares, spare->births);
 	shunt_lock_leave(&engine->group.lock);
 	shunt_own_fds_close(&engine->fds, spare->fd);
 	atomic_fetch_sub(&engine->spares.count, 1);

@@ -269,7 +269,7 @@ static void enter(struct shunt_engine *engine, struct shunt_stream *stream,
 		had = stream->spare->births;
 		stream->spare->births = births;
 	}
-	shunt_births_let_go(&engine->group, had);
+	shunt_births_let_go(&engine->spares, had);
 	shunt_lock_leave(&engine->group.lock);
 }
 
@@ -595,6 +595,7 @@ static void leave(struct shunt_engine *engine, struct shunt_stream *stream, bool
 {
 	bool waits = shunt_kept_waits(stream);
 
+	shunt_assert_held(&stream->tx.lock);
 	shunt_spare_unshut(stream);
 	if (waits)
 		shunt_hand_back_unread(stream, shunt_deferred_fin_fd(stream), exits);

@@ -32,6 +32,7 @@ void shunt_streams_reset(struct shunt_engine *engine, struct shunt_stream *strea
 /* Its program has closed, and has read all: nobody would see a reset. */
 static bool peer_is_gone(struct shunt_stream *stream)
 {
+	shunt_assert_held(&stream->tx.lock);
 	return (atomic_load(&stream->seat->in.closed) || shunt_stream_is_released(stream)) &&
 	       shunt_hand_back_is_all_read(stream);
 }

@@ -180,8 +180,10 @@ static void adopt(int which, int fd, const struct sockaddr_in *from)
 	struct sim_end *end = conn ? &conn->end[1] : NULL;
 
 	if (!conn || !conn->born || end->which != which ||
-	    !(end->life == SIM_UNBORN || conn->lost))
+	    !(end->life == SIM_UNBORN || conn->lost)) {
 		sim_fail("engine %d accepts what nobody has connected", which);
+		return;
+	}
 	if (from->sin_port != conn->sock[1].remote.sin_port)
 		sim_fail("accept() names another peer");
 	conn->lost = false;
@@ -359,8 +361,10 @@ static void take(struct sim_conn *conn)
 	struct sim_sock *sock = sim_sock_of[end->fd], *own = conn->sock;
 	struct sim_conn *old = conn_of(sock, 0);
 
-	if (!old || old == conn)
+	if (!old || old == conn) {
 		sim_fail("connect() takes the place of a socket that nobody has left");
+		return;
+	}
 	if (old->end[0].life != SIM_CLOSED || old->end[1].life != SIM_CLOSED)
 		sim_fail("connect() takes a connection that is in use");
 	if (old->end[0].which != end->which || old->end[1].which != conn->end[1].which)
