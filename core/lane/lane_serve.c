@@ -66,7 +66,8 @@ static uint64_t control_value(const struct shunt_lane *lane, struct shunt_seat *
 		return atomic_load(&seat->out.handback_at);
 	case SHUNT_IMM_FIN:
 		return atomic_load(&seat->out.fin) |
-		       (atomic_load(&seat->release) & SHUNT_RELEASE_KEPT ? SHUNT_FIN_AND_CLOSED : 0);
+		       (atomic_load(&seat->release) & SHUNT_RELEASE_KEPT ? SHUNT_FIN_AND_CLOSED :
+									   0);
 	case SHUNT_IMM_CREDIT:
 		return read_of_link(lane, seat);
 	case SHUNT_IMM_RELEASE:

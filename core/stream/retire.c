@@ -115,6 +115,8 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_group_poll_fully(&engine->group);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
+	if (shunt_kept_unshut(stream)) /* the kernel is to know of an end that was put off */
+		shunt_deferred_fin_resume(stream);
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
 	    atomic_load(&stream->seat->in.proof.state) != SHUNT_EXPECTED &&
 	    !shunt_rest_holds(stream) &&
@@ -425,17 +427,6 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 	return 0;
 }
 
-/* The kernel is to know of an end that was put off (core/stream/spare.h). */
-static void say_end(struct shunt_stream *stream)
-{
-	if (!shunt_kept_shut(stream))
-		return;
-	shunt_lock_take(&stream->tx.lock);
-	if (shunt_kept_unshut(stream))
-		shunt_deferred_fin_resume(stream);
-	shunt_lock_leave(&stream->tx.lock);
-}
-
 /* A cancellation waits until it is over: most calls that want it are no cancellation points. */
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			enum shunt_reason reason)
@@ -443,10 +434,8 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 	int state = shunt_cancel_off();
 	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
 	uint64_t begun = linked ? shunt_slow_begin(&engine->steps) : 0;
-	int result;
+	int result = retire(engine, fd, stream, reason);
 
-	say_end(stream);
-	result = retire(engine, fd, stream, reason);
 	if (result == -EBUSY && reason == SHUNT_REASON_PASSED && is_unread_here(stream))
 		shunt_streams_reset_tcp(engine->sys, fd);	/* its new owner must not take the kernel's end for the stream's */
 	else if (result == -EBUSY && reason == SHUNT_REASON_INHERITED)
@@ -462,7 +451,6 @@ static int retire_later(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	bool kept_back;
 
-	say_end(stream);
 	shunt_retire_begin(engine, stream, reason);
 	if (shunt_retire_complete(engine, stream))
 		kept_back = is_kept_back(stream);

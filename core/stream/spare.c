@@ -722,6 +722,7 @@ void shunt_spare_inherit(struct shunt_engine *engine, struct shunt_stream *strea
 {
 	struct shunt_spare *spare = stream->spare;
 
+	atomic_store(&stream->listed, false);
 	if (!spare)
 		return;
 	shunt_own_fds_close(&engine->fds, spare->fd);
