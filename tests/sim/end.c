@@ -233,7 +233,8 @@ static void check_end(struct sim_end *end)
 		return;
 	if (!ended)
 		sim_fail("%s: end of stream, but the peer has not ended it", name(end));
-	if (end->received != peer->sent)
+	/* A process that was killed may have owed TCP more than its socket's buffer held. */
+	if (end->received != peer->sent && !sim_world.dead[peer->which])
 		sim_fail("%s: end of stream after %lu bytes of %lu", name(end), end->received, peer->sent);
 }
 
