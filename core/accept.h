@@ -5,7 +5,7 @@
  *
  * Another thread or process may take that connection in between, and the kernel's call would wait after all. Threads of this
  * process look and accept under the listener's rx.lock. A listener of which another process may have a copy gets no more
- * spares, and its kernel's call is made outside, where signals and cancellations end it.
+ * spares. Its kernel's call is made outside, where signals and cancellations end it.
  */
 #ifndef SHUNT_CORE_ACCEPT_H
 #define SHUNT_CORE_ACCEPT_H

@@ -189,7 +189,7 @@ bool shunt_born_wants_seed(struct shunt_engine *engine, int fd, const struct soc
 	uint64_t now, at = atomic_load(&place->seed_at);
 	uint32_t pause = atomic_load(&place->pause);
 
-	if (!engine->config.born)
+	if (engine->config.born == SHUNT_BORN_OFF)
 		return false;
 	now = shunt_now(engine);
 	if (now < at || atomic_load(&engine->spares.count) >= SHUNT_SPARES ||

@@ -393,7 +393,7 @@ bool shunt_young_option(struct shunt_engine *engine, struct shunt_young *young, 
 {
 	bool there;
 
-	if (!engine->config.born)
+	if (engine->config.born == SHUNT_BORN_OFF)
 		return true;
 	shunt_lock_take(&young->lock);
 	there = is_there(engine, young);

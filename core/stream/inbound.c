@@ -314,7 +314,7 @@ static const char *on_release(struct shunt_engine *engine, struct shunt_stream *
 	if (!stream->seat->link->initiator &&
 	    atomic_load(&stream->claim.state) == SHUNT_CLAIM_LEAVING)
 		return "a release behind a refusal";	/* who refuses was never there */
-	/* What this end keeps, and an end that is due, may not have to wait any more. */
+	/* A kept connection, and an end that is due, may not have to wait any more. */
 	if (__builtin_expect(shunt_seat_fin_is_due(&stream->seat->out) ||
 				     atomic_load(&stream->seat->release) & SHUNT_RELEASE_KEPT,
 			     0)) {

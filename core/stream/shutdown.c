@@ -59,7 +59,7 @@ static bool kernel_must_wait(struct shunt_stream *stream, int fd, bool closing)
 
 /*
  * Where the reader takes bytes from the link, the kernel's end comes before FIN. A peer that has seen that finds the
- * connection closed. A reader that may look at TCP has FIN first: the kernel's end does not count before it
+ * connection closed. A reader that may look at TCP has FIN first. The kernel's end does not count before it
  * (shunt_eof_counts), and a program that was told of it would get EAGAIN.
  */
 static bool fin_is_first(const struct shunt_stream *stream)

@@ -84,7 +84,7 @@ void shunt_spare_option(struct shunt_stream *stream, int level, int name)
 	struct shunt_engine *engine = shunt_stream_engine(stream);
 	int i, saved = errno;
 
-	if (!engine->config.born)
+	if (engine->config.born == SHUNT_BORN_OFF)
 		return;
 	i = number_of(level, name);
 	if (i >= 0 && stream->spare)
@@ -212,7 +212,7 @@ static bool may_keep(struct shunt_engine *engine, struct shunt_stream *stream)
 	uint32_t ends = shunt_kept_shut(stream) ? ENDS & ~SHUNT_END_SHUT_WRITE : ENDS;
 
 	shunt_assert_held(&stream->tx.lock);
-	return engine->config.born && is_near(stream->seat) && is_quiet_out(stream) &&
+	return engine->config.born == SHUNT_BORN_AUTO && is_near(stream->seat) && is_quiet_out(stream) &&
 	       is_quiet_in(stream) && !shunt_end_has(&stream->end, ends) &&
 	       is_alone(engine, stream) && !(atomic_load(&stream->options.changed) & unknown) &&
 	       !(atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY) &&
@@ -851,7 +851,7 @@ void shunt_spare_made(struct shunt_engine *engine, const struct shunt_stream *st
 {
 	struct shunt_spare_place *place = &engine->spares.places[stream->place];
 
-	if (stream->role != SHUNT_CONNECTOR || !engine->config.born)
+	if (stream->role != SHUNT_CONNECTOR || engine->config.born == SHUNT_BORN_OFF)
 		return;
 	atomic_store(&place->births, 0);
 	atomic_store(&place->pause, 0);

@@ -86,7 +86,7 @@ void shunt_streams_released(struct shunt_stream *stream, uint8_t by);
 /* The same of one whose connection is not kept after all (core/stream/spare.h). */
 void shunt_streams_reap_later(struct shunt_stream *stream);
 /*
- * A connection that both ends keep: all of the stream is as new, but for its names, on the same seat, and with our own copy
+ * A connection that both ends keep: all of the stream is as new, but for its names. It has the same seat, and our own copy
  * of the socket as its number. Both locks held.
  */
 void shunt_streams_begin_anew(struct shunt_stream *stream, int fd);

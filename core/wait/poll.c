@@ -50,7 +50,7 @@ struct polling {
 /* A listener that is asked for now may have births before the call is over. */
 static bool may_have_births(const struct shunt_stream *stream)
 {
-	return stream->role == SHUNT_LISTENER && stream->group->config->born;
+	return stream->role == SHUNT_LISTENER && stream->group->config->born == SHUNT_BORN_AUTO;
 }
 
 bool shunt_wait_concerns(const struct shunt_file *file)

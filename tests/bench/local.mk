@@ -84,7 +84,7 @@ tests_bench_lines_la_SOURCES = tests/bench/lines.c tests/bench/lines.h
 tests_bench_lines_la_CFLAGS = $(plain_cflags) -ftls-model=initial-exec
 tests_bench_lines_la_LDFLAGS = -module -avoid-version -rpath /nowhere
 check_LIBRARIES += tests/bench/libcounted.a
-tests_bench_libcounted_a_SOURCES = $(libshuntcore_a_SOURCES) $(preload_sources)
+tests_bench_libcounted_a_SOURCES = $(libshuntcore_a_SOURCES) $(preload_sources) $(preload_go_sources)
 tests_bench_libcounted_a_CPPFLAGS = $(AM_CPPFLAGS) -fsanitize=thread -DSOFT_TSAN=0
 tests_bench_libcounted_a_CFLAGS = $(module_cflags) -Wno-tsan
 tests_bench_counted_la_SOURCES =

@@ -96,7 +96,7 @@ all_that_there_are() { # FLIPS
 	local line name kind args
 	while IFS= read -r line; do
 		read_case "$line" "$1" || continue
-		printf "$name %s\n" cold warm
+		printf "$name %s\n" cold warm born
 		[ "$kind" = one ] || printf "$name %s\n" server client
 	done < <("$cases" list)
 }
