@@ -13,10 +13,15 @@
  *	(begins anew, and rests)
  *	connect(): UPGRADE at 0			→ the listener is readable
  *
- * Either end may close first, and say shutdown() before: then the kernel's end is put off for a moment. If the other one has not read all by then, FIN goes at once, and RELEASE when it has. It is
- * ended as others are where that takes long, or where the process exits: then TCP gets what is unread, too. One that keeps nothing says so in its RELEASE, and all is as for any other connection. A spare
- * that is given up is closed like a connection: RESET and RELEASE, and the kernel's end of the socket. The connector looks
- * whether that has come before it takes one, so a listener that is closed refuses at once.
+ * Either end may close first. If the other one has not read all by then, FIN goes at once, and RELEASE when it has. Behind
+ * shutdown() the kernel's end is put off for a moment, because close() may follow. Both are ended as others are where that
+ * takes longer than 50 ms, or where the process exits: TCP gets what is unread. A process that is killed meanwhile cannot do
+ * that, and its peer's program alone has these bytes. SO_LINGER of zero does not reset a connection that its peer has
+ * closed, so such an end is kept, too.
+ *
+ * One that keeps nothing says so in its RELEASE, and all is as for any other connection. A spare that is given up is closed
+ * like a connection: RESET and RELEASE, and the kernel's end of the socket. The connector looks whether that has come before
+ * it takes one, so a listener that is closed refuses at once.
  *
  * A spare is taken only if the kernel has made a connection to its address within the last second. One in a thousand is
  * the kernel's. For that one the connector's first call waits a moment for its claim. Both ends are on one host. The program
