@@ -1,0 +1,113 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Programs that make a connection for each request: plain TCP, Shunt without spares (SHUNT_BORN=off) and Shunt, in turns.
+# Requests a second, medians, and how many times that is of TCP.
+#
+#	requests.sh	in the build tree, like all of tests/bench
+#	ROUNDS=5 COUNT=5000 CLIENTS=8	turns, requests in each, and how many at once
+#
+# Needs redis-server, nginx, haproxy and ab (apache2-utils); what is missing is skipped. nginx runs without a master: a
+# listener at which several processes accept has no births.
+set -u
+# shellcheck source-path=SCRIPTDIR source=../scratch.sh
+. "$(dirname "$0")/../scratch.sh"
+builddir=${top_builddir:-.}
+shunt=$builddir/tools/shunt
+scratch requests ''
+: "${ROUNDS:=5}" "${COUNT:=5000}" "${CLIENTS:=8}"
+redis=7801 nginx=7802 haproxy=7803
+
+cat > "$scratch/nginx.conf" <<EOF
+master_process off; daemon off; worker_processes 1; pid $scratch/pid; error_log $scratch/errors;
+events { }
+http {
+	access_log off;
+	client_body_temp_path $scratch/1; proxy_temp_path $scratch/2; fastcgi_temp_path $scratch/3;
+	uwsgi_temp_path $scratch/4; scgi_temp_path $scratch/5;
+	server { listen 127.0.0.1:$nginx; location / { return 200 "$(printf 'x%.0s' {1..64})"; } }
+}
+EOF
+cat > "$scratch/haproxy.cfg" <<EOF
+defaults
+	mode http
+	timeout connect 5s
+	timeout client 5s
+	timeout server 5s
+	option httpclose
+listen proxy
+	bind 127.0.0.1:$haproxy
+	server nginx 127.0.0.1:$nginx
+EOF
+
+listens() { # PORT
+	(: < "/dev/tcp/127.0.0.1/$1") 2> /dev/null
+}
+
+# begin PORT COMMAND...: a server in the background, which listens when this returns.
+begin() {
+	local port=$1
+	shift
+	"$@" > "$scratch/server" 2>&1 &
+	servers+=($!)
+	for ((i = 0; i < 100; i++)); do
+		listens "$port" && return
+		sleep 0.05	# nobody says when another program listens
+	done
+	echo "nothing listens at port $port: $(tail -1 "$scratch/server")" >&2
+	return 1
+}
+
+of_ab() { # PORT WORD...
+	local port=$1
+	shift
+	"$@" ab -q -n "$COUNT" -c "$CLIENTS" "http://127.0.0.1:$port/" 2> /dev/null |
+		awk '/^Failed requests/ && $3 { exit 1 } /^Requests per second/ { print $4 }'
+}
+
+of_redis() { # WORD...
+	"$@" redis-benchmark -p $redis -t ping_mbulk -k 0 -n "$COUNT" -c "$CLIENTS" -q 2> /dev/null |
+		tr '\r' '\n' | awk '/requests per second/ { rate = $2 } END { print rate }'
+}
+
+has() {
+	command -v "$1" > /dev/null
+}
+
+# one NAME WORD...: all servers and clients with these words before them; a line of the file of each workload.
+one() {
+	local name=$1
+	shift
+	servers=()
+	if has redis-server; then
+		begin $redis "$@" redis-server --port $redis --bind 127.0.0.1 --save "" &&
+			of_redis "$@" >> "$scratch/redis.$name"
+	fi
+	if has nginx && has ab; then
+		begin $nginx "$@" nginx -c "$scratch/nginx.conf" &&
+			of_ab $nginx "$@" >> "$scratch/nginx.$name"
+	fi
+	if has nginx && has ab && has haproxy; then
+		begin $haproxy "$@" haproxy -db -f "$scratch/haproxy.cfg" &&
+			of_ab $haproxy "$@" >> "$scratch/haproxy.$name"
+	fi
+	kill "${servers[@]}"
+	wait "${servers[@]}" 2> /dev/null
+}
+
+median() { # FILE
+	sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
+}
+
+for ((round = 0; round < ROUNDS; round++)); do
+	one tcp env
+	SHUNT_BORN=off one off "$shunt" run
+	SHUNT_BORN=auto one auto "$shunt" run
+done
+for workload in redis nginx haproxy; do
+	[ -s "$scratch/$workload.auto" ] || continue
+	tcp=$(median "$scratch/$workload.tcp")
+	for name in tcp off auto; do
+		rate=$(median "$scratch/$workload.$name")
+		awk -v w=$workload -v n=$name -v r="$rate" -v t="$tcp" 'BEGIN { printf "%-8s %-5s %9.0f requests/s  %5.2f\n", w, n, r, r / t }'
+	done
+done
