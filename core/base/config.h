@@ -20,7 +20,7 @@
 enum shunt_device_choice { SHUNT_DEVICE_AUTO, SHUNT_DEVICE_SOFT, SHUNT_DEVICE_VERBS, SHUNT_DEVICE_NONE };
 enum shunt_trust_choice { SHUNT_TRUST_USER, SHUNT_TRUST_HOST, SHUNT_TRUST_KEY };	/* words of SHUNT_TRUST */
 enum shunt_go_choice { SHUNT_GO_AUTO, SHUNT_GO_OFF };	/* words of SHUNT_GO */
-enum shunt_born_choice { SHUNT_BORN_AUTO, SHUNT_BORN_OFF };	/* words of SHUNT_BORN */
+enum shunt_born_choice { SHUNT_BORN_OFF, SHUNT_BORN_AUTO };	/* words of SHUNT_BORN */
 int shunt_config_device(const char *text, const char **name);
 /* The first and the last port of SHUNT_PORTS; both 0: any. -1: invalid. */
 int shunt_config_ports(const char *text, uint16_t *first, uint16_t *last);

@@ -104,6 +104,7 @@ struct shunt_config small_config(enum batch batch)
 	config.spin_us = 0;
 	config.arena_bytes = 64 << 20;
 	config.batch = batch;
+	config.born = SHUNT_BORN_OFF; /* else what both ends have closed would stay */
 	return config;
 }
 

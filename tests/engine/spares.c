@@ -27,7 +27,7 @@ static void make(int pairs)
 {
 	struct shunt_config config = small_config(HYBRID);
 
-	config.born = 1;
+	config.born = SHUNT_BORN_AUTO;
 	freeze_clock(true);
 	make_bed(&config, 0);
 	connect_pair(&bed.pair[0]);

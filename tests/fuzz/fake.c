@@ -74,6 +74,7 @@ struct shunt_engine *fake_engine(void)
 
 	if (!engine) {
 		shunt_config_defaults(&config);
+		config.born = SHUNT_BORN_OFF;
 		config.seed = 1;
 		engine = shunt_engine_create(&config, &fake_sys);
 		fuzz_check(engine);

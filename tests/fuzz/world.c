@@ -144,6 +144,7 @@ static int open_descriptors(void)
 static void configure(struct shunt_config *config)
 {
 	shunt_config_defaults(config);
+	config->born = SHUNT_BORN_OFF;
 	config->log_level = SHUNT_LOG_NONE;
 	config->seed = 1;
 	config->arena_bytes = 16 << 20;

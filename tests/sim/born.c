@@ -51,9 +51,9 @@ void sim_born_choose(uint64_t seed)
 
 void sim_born_config(struct shunt_config *config)
 {
+	config->born = sim_world.born && !sim_one_in(16);
 	if (!sim_world.born)
 		return;
-	config->born = !sim_one_in(16);
 	/* Where nothing is kept for a queue pair that dies, the kernel's end may come before all that a stalled device has. */
 	sim_world.faulty = false;
 	if (!plan.plain)
