@@ -14,7 +14,8 @@
 
 bool shunt_accept_waits(const struct shunt_stream *listener)
 {
-	return listener->role == SHUNT_LISTENER && listener->group->config->born == SHUNT_BORN_AUTO &&
+	return listener->role == SHUNT_LISTENER &&
+	       listener->group->config->born == SHUNT_BORN_AUTO &&
 	       !shunt_stream_is_nonblocking(listener) &&
 	       (!listener->sharing.forked || listener->births);
 }

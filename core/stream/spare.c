@@ -212,8 +212,8 @@ static bool may_keep(struct shunt_engine *engine, struct shunt_stream *stream)
 	uint32_t ends = shunt_kept_shut(stream) ? ENDS & ~SHUNT_END_SHUT_WRITE : ENDS;
 
 	shunt_assert_held(&stream->tx.lock);
-	return engine->config.born == SHUNT_BORN_AUTO && is_near(stream->seat) && is_quiet_out(stream) &&
-	       is_quiet_in(stream) && !shunt_end_has(&stream->end, ends) &&
+	return engine->config.born == SHUNT_BORN_AUTO && is_near(stream->seat) &&
+	       is_quiet_out(stream) && is_quiet_in(stream) && !shunt_end_has(&stream->end, ends) &&
 	       is_alone(engine, stream) && !(atomic_load(&stream->options.changed) & unknown) &&
 	       !(atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY) &&
 	       !peer_lets_go(stream->seat) && is_posted(&stream->seat->out);
