@@ -375,8 +375,8 @@ const char *shunt_spare_heard(struct shunt_engine *engine, struct shunt_stream *
 		shunt_kept_ends(stream);
 		return NULL;
 	}
-	if (stream->role != SHUNT_CONNECTOR || atomic_load(&stream->state) != SHUNT_CLOSED ||
-	    (release & (kept | said)) != kept)
+	/* close() may still be about to note that it is over: it has both locks, so nothing begins anew before. */
+	if (stream->role != SHUNT_CONNECTOR || (release & (kept | said)) != kept)
 		return "a rest out of turn";
 	atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_RESTS);
 	shunt_kept_later(stream);
@@ -397,11 +397,16 @@ void shunt_spare_refuse(struct shunt_stream *stream)
 	shunt_lock_leave(&stream->rx.lock);
 }
 
-/* The thread that has posted the last of it may still be about to note that. */
-static void await_poster(struct shunt_stream *stream)
+/*
+ * The thread that has posted the last of it may still be about to note that. It may be this one, which polls while it posts, so
+ * it is not waited for.
+ */
+static bool is_posting(struct shunt_stream *stream)
 {
-	shunt_lock_take(&stream->seat->lane->lock);
+	if (!shunt_lock_try(&stream->seat->lane->lock))
+		return true;
 	shunt_lock_leave(&stream->seat->lane->lock);
+	return false;
 }
 
 /* Both locks held. */
@@ -410,7 +415,6 @@ static void begin_anew(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct shunt_spare *spare = stream->spare;
 	bool over;
 
-	await_poster(stream);
 	spare->fd = atomic_exchange(&stream->seat->out.fin_later.fd, SHUNT_FIN_NOT_DUE);
 	shunt_streams_begin_anew(stream, spare->fd);
 	spare->since = shunt_now(engine);
@@ -456,7 +460,7 @@ static void refuse_next(struct shunt_engine *engine, struct shunt_stream *stream
 	atomic_store(&stream->spare->ends, true);
 }
 
-enum next { NOTHING, ENDS_NOW, REAPED };
+enum next { NOTHING, LATER, ENDS_NOW, REAPED };
 
 /* Both locks held. */
 static enum next look_at(struct shunt_engine *engine, struct shunt_stream *stream)
@@ -477,10 +481,13 @@ static enum next look_at(struct shunt_engine *engine, struct shunt_stream *strea
 		return NOTHING;
 	if (!link_is_up(stream) || atomic_load(&stream->seat->out.fin_later.fd) < 0)
 		return REAPED;
+	if (stream->role == SHUNT_CONNECTOR && !(release & SHUNT_RELEASE_RESTS))
+		return NOTHING;
+	if (is_posting(stream))
+		return LATER;
 	if (stream->role == SHUNT_ACCEPTOR && !has_listener(stream))
 		refuse_next(engine, stream);
-	if (stream->role == SHUNT_ACCEPTOR || release & SHUNT_RELEASE_RESTS)
-		begin_anew(engine, stream);
+	begin_anew(engine, stream);
 	return NOTHING;
 }
 
@@ -502,7 +509,7 @@ static bool run(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_leave(&stream->rx.lock);
 	if (next == REAPED)
 		shunt_streams_reap_later(stream);
-	return true;
+	return next != LATER;
 }
 
 void shunt_spares_look(struct shunt_group *group)
