@@ -564,6 +564,7 @@ void shunt_spare_give_up(struct shunt_stream *stream)
 	shunt_assert_held(&stream->tx.lock);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
 	shunt_end_learn(&stream->end, SHUNT_LEARN_OWN_RESET, 0);
+	atomic_store(&stream->state, SHUNT_CLOSED); /* first: nobody is to settle it by the next line */
 	/* RELEASE has all bits: a peer that has not heard the first one yet may read this one's value. */
 	if (stream->role == SHUNT_ACCEPTOR)
 		atomic_store(&stream->rx.head, SHUNT_NEVER);
