@@ -100,7 +100,7 @@ int shunt_accept_wait(struct shunt_engine *engine, int fd, struct shunt_stream *
 /* After shutdown() of a listener: it refuses, and what waits there is reset. */
 void shunt_born_shut(struct shunt_engine *engine, struct shunt_stream *listener);
 /* Before the program sets an option of the stream's socket. */
-void shunt_spare_option(struct shunt_stream *stream, int level, int name);
+void shunt_spare_option_changes(struct shunt_stream *stream, int level, int name);
 /* After the real connect() to `address` returned `result` (0 or -errno) on a stream. */
 void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const struct sockaddr *address, socklen_t length);
 /*

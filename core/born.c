@@ -14,6 +14,7 @@
 #include "core/stream/births.h"
 #include "core/stream/sleep.h"
 #include "core/stream/spare.h"
+#include "core/stream/spare_option.h"
 #include "core/stream/wait.h"
 #include "core/wait/epset.h"
 #include "core/young.h"
@@ -42,7 +43,7 @@ static struct shunt_stream *fresh_at(struct shunt_engine *engine, int fd)
 	}
 	if (!file || file->kind != SHUNT_FILE_STREAM ||
 	    atomic_load(&stream->state) != SHUNT_FRESH || stream->role == SHUNT_LISTENER ||
-	    stream->numbers != 1 || stream->watches || !shunt_spare_may_carry(stream) ||
+	    stream->numbers != 1 || stream->watches || !shunt_spare_option_may_carry(stream) ||
 	    atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY ||
 	    shunt_stream_is_shared(stream) || stream->sharing.forked)
 		return NULL;
@@ -75,7 +76,7 @@ static bool replace(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_lock_take(&stream->tx.lock);
 	flags = engine->sys->fcntl(fd, F_GETFD);
 	taken = shunt_spare_is_good(engine, stream) &&
-		shunt_spare_carry(engine, fresh, fd, stream) &&
+		shunt_spare_option_carry(fresh, fd, stream) &&
 		engine->sys->dup3(stream->spare->fd, fd, flags & FD_CLOEXEC ? O_CLOEXEC : 0) >= 0;
 	if (taken) {
 		shunt_lock_take(&engine->streams_lock);

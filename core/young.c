@@ -3,7 +3,7 @@
 #include "core/young.h"
 #include "core/stream/offer.h"
 #include "core/born.h"
-#include "core/stream/spare.h"
+#include "core/stream/spare_option.h"
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>

@@ -119,7 +119,7 @@ static int set_option(const struct call *call, struct shunt_stream *stream)
 {
 	const struct shunt_option *option = shunt_option_at(call->level, call->name);
 
-	shunt_spare_option(stream, call->level, call->name);
+	shunt_spare_option_changes(stream, call->level, call->name);
 	if (option->flags & SHUNT_OPTION_PACING)
 		return (int)shunt_result(
 			shunt_stream_set_pacing(stream, call->fd, call->value, call->length));

@@ -38,7 +38,7 @@ void shunt_go_image_of_memory(struct shunt_go_image *image, const Elf64_Phdr *he
 /* The segments of a program in a file that is mapped. False: it is no ELF program of this kind of machine. */
 bool shunt_go_image_of_file(struct shunt_go_image *image, const uint8_t *file, uint64_t size,
 			    bool *is_go);
-/* The address of a section, as the headers have it; 0: there is none of that name. */
+/* The address of a section, as the headers have it; 0: no section has that name. */
 uint64_t shunt_go_image_section(const uint8_t *file, uint64_t size, const char *name);
 
 /* The bytes of [address, address + size); NULL: not all of them are in one segment. */

@@ -24,7 +24,7 @@ struct shunt_go_function {
 	uint64_t from, to;	/* addresses of its code */
 };
 
-/* Reads the header at this address. False: there is none that is known, or it contradicts the image. */
+/* Reads the header at this address. False: no known header is there, or it contradicts the image. */
 bool shunt_go_table_read(struct shunt_go_table *table, const struct shunt_go_image *image,
 			 uint64_t address);
 /* Looks for a header in what is not code. */

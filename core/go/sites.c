@@ -194,7 +194,7 @@ static void look_at(struct search *search, const struct shunt_go_function *funct
 		*(match->part == OLD_GATE ? &search->old_wrong : &search->wrong) = function->name;
 }
 
-/* Where the new gate is, functions of the old names call it: what looks like SYSCALL in them is none. */
+/* Where the new gate is, functions of the old names call it. Bytes in them that look like SYSCALL are no instruction. */
 static enum shunt_go_verdict judge(struct search *search, const struct shunt_go_table *table)
 {
 	bool gate = search->gates == 1 ||

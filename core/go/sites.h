@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The places where a Go program enters the kernel past libc, of those calls that concern a connection. They are known by
- * the names of their functions and the bytes around the SYSCALL instruction. Whatever is not as the table in sites.c
- * has it makes the program one that is left alone.
+ * the names of their functions and the bytes around the SYSCALL instruction. A program with a call that
+ * differs from the table in sites.c is left alone.
  *
  * Syscall6 of package runtime/internal/syscall serves the packages syscall, net and os from Go 1.19 on. Its package was
  * internal/runtime/syscall from 1.23 on, and is internal/runtime/syscall/linux since 1.26. Before 1.19 there were four

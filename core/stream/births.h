@@ -43,7 +43,7 @@ const char *shunt_births_add(struct shunt_stream *stream, uint64_t at);
 /* The listener is readable by births. Any thread. */
 bool shunt_births_wait(const struct shunt_stream *listener);
 /*
- * The first of them, which is not listed any more. NULL: there is none, or the kernel's queue is to be asked before. `again`: it
+ * The first of them, which is not listed any more. NULL: no birth waits, or the kernel's queue is to be asked before. `again`: it
  * has been. No lock held.
  */
 struct shunt_stream *shunt_births_pop(struct shunt_group *group, struct shunt_stream *listener,

@@ -37,6 +37,7 @@ stream_sources = \
 	core/stream/shutdown.c core/stream/shutdown.h \
 	core/stream/sleep.c core/stream/sleep.h \
 	core/stream/spare.c core/stream/spare.h \
+	core/stream/spare_option.c core/stream/spare_option.h \
 	core/stream/slow_stream.h \
 	core/stream/stream.h \
 	core/stream/stream_end.c core/stream/stream_end.h \

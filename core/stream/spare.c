@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/spare.h"
 #include "core/stream/kept.h"
+#include "core/stream/spare_option.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -27,111 +27,6 @@
 #define IDLE 10000000000ull /* ns: a spare that nobody has taken for so long is given up */
 
 #define PATIENCE 50000000ull /* ns that a peer may take to read all of a connection that is closed, and a program to close one */
-
-#define LINGER (1u << 14) /* SO_LINGER, which a connector may have set */
-#define OTHER (1u << 15) /* an option that is not one of these */
-
-/* Values are integers. They are put back when the program closes the connection. */
-static const struct {
-	int level, name;
-} options[SHUNT_SPARE_OPTIONS] = {
-	{ IPPROTO_TCP, TCP_NODELAY },	   { SOL_SOCKET, SO_KEEPALIVE },
-	{ IPPROTO_TCP, TCP_KEEPIDLE },	   { IPPROTO_TCP, TCP_KEEPINTVL },
-	{ IPPROTO_TCP, TCP_KEEPCNT },	   { SOL_SOCKET, SO_REUSEADDR },
-	{ SOL_SOCKET, SO_PRIORITY },	   { IPPROTO_IP, IP_TOS },
-	{ IPPROTO_TCP, TCP_USER_TIMEOUT }, { SOL_SOCKET, SO_OOBINLINE },
-};
-
-/* --- options --- */
-
-static int number_of(int level, int name)
-{
-	for (int i = 0; i < SHUNT_SPARE_OPTIONS; i++)
-		if (options[i].level == level && options[i].name == name)
-			return i;
-	return -1;
-}
-
-static bool ask(const struct shunt_sys *sys, int fd, int i, int *value)
-{
-	socklen_t length = sizeof(*value);
-
-	return !sys->getsockopt(fd, options[i].level, options[i].name, value, &length);
-}
-
-static bool put(const struct shunt_sys *sys, int fd, int i, int value)
-{
-	return !sys->setsockopt(fd, options[i].level, options[i].name, &value, sizeof(value));
-}
-
-static void note_first(struct shunt_engine *engine, struct shunt_spare *spare, int fd, int i)
-{
-	if (!(spare->known & 1u << i) && ask(engine->sys, fd, i, &spare->first[i]))
-		spare->known |= (uint16_t)(1u << i);
-}
-
-uint16_t shunt_spare_option_bit(int level, int name)
-{
-	int i = number_of(level, name);
-
-	if (level == SOL_SOCKET && name == SO_LINGER)
-		return LINGER;
-	return (uint16_t)(i < 0 ? OTHER : 1u << i);
-}
-
-void shunt_spare_option(struct shunt_stream *stream, int level, int name)
-{
-	struct shunt_engine *engine = shunt_stream_engine(stream);
-	int i, saved = errno;
-
-	if (engine->config.born == SHUNT_BORN_OFF)
-		return;
-	i = number_of(level, name);
-	if (i >= 0 && stream->spare)
-		note_first(engine, stream->spare, stream->fd, i);
-	atomic_fetch_or(&stream->options.changed, shunt_spare_option_bit(level, name));
-	errno = saved;
-}
-
-/* Of those that were changed before it was a spare: as a new socket has them, or the listener. */
-static bool learn_first(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	uint16_t changed = atomic_load(&stream->options.changed);
-	struct shunt_spare *spare = stream->spare;
-	int from, kept = -1;
-
-	changed &= (uint16_t)~LINGER;
-	if (!(changed & ~spare->known))
-		return true;
-	if (stream->role == SHUNT_ACCEPTOR && spare->births->listener)
-		from = atomic_load(&spare->births->listener->fd);
-	else
-		from = kept = shunt_own_fds_make(
-			&engine->fds,
-			engine->sys->socket(spare->family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-	for (int i = 0; from >= 0 && i < SHUNT_SPARE_OPTIONS; i++)
-		if (changed & 1u << i)
-			note_first(engine, spare, from, i);
-	shunt_own_fds_close(&engine->fds, kept);
-	return !(changed & ~spare->known);
-}
-
-static bool put_back(struct shunt_engine *engine, struct shunt_stream *stream)
-{
-	const struct linger none = { 0, 0 };
-	uint16_t changed = atomic_load(&stream->options.changed);
-	struct shunt_spare *spare = stream->spare;
-
-	if (!learn_first(engine, stream))
-		return false;
-	if (changed & LINGER &&
-	    engine->sys->setsockopt(spare->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)))
-		return false;
-	for (int i = 0; i < SHUNT_SPARE_OPTIONS; i++)
-		if (changed & 1u << i && !put(engine->sys, spare->fd, i, spare->first[i]))
-			return false;
-	return true;
-}
 
 /* --- the program closes it --- */
 
@@ -208,13 +103,12 @@ static bool is_posted(const struct shunt_seat_out *out)
 
 static bool may_keep(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	uint16_t unknown = stream->role == SHUNT_CONNECTOR ? OTHER : OTHER | LINGER;
 	uint32_t ends = shunt_kept_shut(stream) ? ENDS & ~SHUNT_END_SHUT_WRITE : ENDS;
 
 	shunt_assert_held(&stream->tx.lock);
 	return engine->config.born == SHUNT_BORN_AUTO && is_near(stream->seat) &&
 	       is_quiet_out(stream) && is_quiet_in(stream) && !shunt_end_has(&stream->end, ends) &&
-	       is_alone(engine, stream) && !(atomic_load(&stream->options.changed) & unknown) &&
+	       is_alone(engine, stream) && shunt_spare_option_may_keep(stream) &&
 	       !(atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY) &&
 	       !peer_lets_go(stream->seat) && is_posted(&stream->seat->out);
 }
@@ -337,7 +231,7 @@ bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, 
 		stream->spare->fd =
 			atomic_exchange(&stream->seat->out.fin_later.fd, SHUNT_FIN_NOT_DUE);
 	stream->spare->nonblocking = shunt_stream_is_nonblocking(stream);
-	if (!put_back(engine, stream))
+	if (!shunt_spare_option_put_back(stream))
 		return false;
 	put_off(stream);
 	all_read = shunt_hand_back_is_all_read(stream);
@@ -828,29 +722,6 @@ bool shunt_spare_is_good(struct shunt_engine *engine, struct shunt_stream *strea
 	return atomic_load(&stream->state) == SHUNT_LINKED && link_is_up(stream) &&
 	       !shunt_end_has(&stream->end, ENDS) && !shunt_stream_is_released(stream) &&
 	       is_as_begun(stream) && is_open(engine, stream->spare);
-}
-
-bool shunt_spare_may_carry(const struct shunt_stream *fresh)
-{
-	return !(atomic_load(&fresh->options.changed) & (OTHER | LINGER));
-}
-
-bool shunt_spare_carry(struct shunt_engine *engine, struct shunt_stream *fresh, int fd,
-		       struct shunt_stream *stream)
-{
-	uint16_t changed = atomic_load(&fresh->options.changed);
-	int value;
-
-	for (int i = 0; i < SHUNT_SPARE_OPTIONS; i++) {
-		if (!(changed & 1u << i))
-			continue;
-		note_first(engine, stream->spare, stream->spare->fd, i);
-		if (!ask(engine->sys, fd, i, &value) ||
-		    !put(engine->sys, stream->spare->fd, i, value))
-			return false;
-	}
-	atomic_store(&stream->options.changed, changed);
-	return true;
 }
 
 /* --- the kernel's yes --- */

@@ -87,10 +87,6 @@ struct shunt_spares {
 
 /* --- it becomes one --- */
 
-/* Of struct shunt_options.changed. */
-uint16_t shunt_spare_option_bit(int level, int name);
-/* The program is about to set an option of the stream's socket. Its thread. */
-void shunt_spare_option(struct shunt_stream *stream, int level, int name);
 /* The program ends its direction: true if the kernel's end is put off, because the program may be about to close. Both locks held. */
 bool shunt_spare_shut(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* That is not put off any longer. tx.lock held. */
@@ -132,11 +128,6 @@ struct shunt_stream *shunt_spare_find(struct shunt_engine *engine,
 				      const struct shunt_spare_target *target);
 /* It can still be taken. Both locks held. */
 bool shunt_spare_is_good(struct shunt_engine *engine, struct shunt_stream *stream);
-/* The program has set no option of the socket but those that a spare can be given. */
-bool shunt_spare_may_carry(const struct shunt_stream *fresh);
-/* It is given those that the program has set of the fresh socket `fd`. Both locks of the spare held. */
-bool shunt_spare_carry(struct shunt_engine *engine, struct shunt_stream *fresh, int fd,
-		       struct shunt_stream *stream);
 /* It becomes the program's, with this number, which the table gets. Both locks held. */
 void shunt_spare_take(struct shunt_engine *engine, struct shunt_stream *stream, int fd,
 		      bool nonblocking);

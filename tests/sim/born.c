@@ -161,7 +161,7 @@ static void set_nodelay(struct sim_end *end, int value)
 	struct shunt_stream *stream = sim_end_stream(end);
 
 	if (stream)
-		shunt_spare_option(stream, IPPROTO_TCP, TCP_NODELAY);
+		shunt_spare_option_changes(stream, IPPROTO_TCP, TCP_NODELAY);
 	sim_sys.setsockopt(end->fd, IPPROTO_TCP, TCP_NODELAY, &value, sizeof(value));
 }
 

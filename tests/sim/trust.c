@@ -115,7 +115,7 @@ static void use_option(struct sim_end *end)
 			 (int)(end->conn - sim_world.conn), end->side, value);
 	if (chance() % 2) {
 		if (stream)
-			shunt_spare_option(stream, IPPROTO_IP, names[bit]);
+			shunt_spare_option_changes(stream, IPPROTO_IP, names[bit]);
 		value = !value;
 		*own ^= (uint8_t)(1 << bit);
 		sim_sys.setsockopt(end->fd, IPPROTO_IP, names[bit], &value, sizeof(value));
