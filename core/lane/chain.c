@@ -14,6 +14,7 @@
 #include "core/poll/group.h"
 
 #define CHAIN_MAX 64	/* of SHUNT_CHAIN */
+#define UNAWAITED 8	/* WRs in a row that wake nobody: they take receives of a peer that sleeps */
 
 struct shunt_chain {
 	struct shunt_lane *lane;
@@ -21,6 +22,7 @@ struct shunt_chain {
 	uint64_t bytes;				/* of data in it */
 	uint32_t kept;				/* WRs whose bytes a stage keeps until they are complete */
 	uint64_t number;			/* of chains so far */
+	uint32_t unawaited;			/* WRs since the last that a sleeper of the peer waits for */
 	struct shunt_seat *owner[CHAIN_MAX];	/* NULL: the lane itself */
 	uint32_t work[CHAIN_MAX];		/* what the WR serves */
 	uint64_t value[CHAIN_MAX];		/* a control word, or the stream offset behind the data */
@@ -41,6 +43,7 @@ int shunt_chain_init(struct shunt_lane *lane)
 		return -ENOMEM;
 	shunt_chain_begin(chain);
 	chain->number = 1;
+	chain->unawaited = 0;
 	chain->lane = lane;
 	lane->chain = chain;
 	configure(chain, lane);
@@ -222,7 +225,8 @@ bool shunt_chain_flush(struct shunt_chain *chain)
 		if (chain->work[i] == SHUNT_WORK_DATA)
 			atomic_store(&chain->owner[i]->out.exposed, chain->value[i]);
 	}
-	chain->wr[count - 1].send_flags |= IBV_SEND_SOLICITED;	/* one event for all of them (CP-05) */
+	if (chain->unawaited < count)
+		chain->wr[count - 1].send_flags |= IBV_SEND_SOLICITED;	/* one event for all of them (CP-05) */
 	if (__builtin_expect(lane->trace != NULL, 0))
 		shunt_lane_trace_stamp(lane);
 	taken = shunt_wr_post(lane, &chain->wr[0], count);
@@ -236,6 +240,14 @@ bool shunt_chain_flush(struct shunt_chain *chain)
 	return taken == count;
 }
 
+/* The peer has closed what this end keeps, so it looks for these when it connects again. */
+static bool nobody_waits_for(const struct shunt_seat *seat, uint32_t work)
+{
+	const uint8_t both = SHUNT_RELEASE_KEPT | SHUNT_RELEASE_HEARD | SHUNT_RELEASE_KEEPS;
+
+	return work == SHUNT_WORK_REST || (atomic_load(&seat->release) & both) == both;
+}
+
 static uint32_t next(struct shunt_chain *chain, struct shunt_seat *seat, uint32_t work,
 		     uint64_t value)
 {
@@ -246,6 +258,11 @@ static uint32_t next(struct shunt_chain *chain, struct shunt_seat *seat, uint32_
 	chain->value[i] = value;
 	if (seat)
 		seat->chain = chain->number;
+	if (__builtin_expect(work & (SHUNT_WORK_RELEASE | SHUNT_WORK_REST), 0) && chain->unawaited < UNAWAITED &&
+	    nobody_waits_for(seat, work))
+		chain->unawaited++;
+	else
+		chain->unawaited = 0;
 	return i;
 }
 
@@ -266,7 +283,8 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_seat *seat, enu
 	chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)&chain->value[i], .length = 8 };
 	shunt_wr_fill(&chain->wr[i], &chain->sge[i], 1,
 	     shunt_wr_flags(lane, number, chain->bytes, 8, false, work == SHUNT_WORK_HANDBACK ||
-		       (work == SHUNT_WORK_RELEASE && shunt_lane_keeps(lane))) | IBV_SEND_SOLICITED,
+		       (work == SHUNT_WORK_RELEASE && shunt_lane_keeps(lane))) |
+		     (chain->unawaited ? 0 : IBV_SEND_SOLICITED),
 	     number, shunt_imm_make(type, id),
 	     lane->peer_controls + id * sizeof(struct shunt_control) + word * 8, lane->rkey);
 	return true;

@@ -14,7 +14,8 @@
 #include "core/stream/sleep.h"
 #include "core/stream/spare.h"
 
-void shunt_tx_say_end(struct shunt_stream *stream)
+/* True: FIN is due, and the caller kicks the lane. */
+static bool note_end(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_seat_out *out = &stream->seat->out;
@@ -23,21 +24,32 @@ void shunt_tx_say_end(struct shunt_stream *stream)
 	if (!shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) ||
 	    atomic_load(&stream->state) != SHUNT_LINKED || shunt_stream_is_released(stream) ||
 	    (show != SHUNT_SHOWN && show != SHUNT_WRITTEN))
-		return;
+		return false;
 	atomic_store(&out->fin, tx->offset);
-	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_FIN | shunt_seat_rest(out));
+	shunt_lane_enqueue(stream->seat->lane, stream->seat, SHUNT_WORK_FIN | shunt_seat_rest(out));
+	return true;
+}
+
+void shunt_tx_say_end(struct shunt_stream *stream)
+{
+	if (note_end(stream))
+		shunt_lane_kick(stream->seat->lane);
+}
+
+bool shunt_tx_finish_unkicked(struct shunt_stream *stream)
+{
+	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
+		return false;
+	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
+	shunt_seat_unquicken(&stream->seat->out);
+	return !shunt_end_has(&stream->end, SHUNT_END_RESET) && /* it would overtake a reset of ours */
+	       note_end(stream);
 }
 
 void shunt_tx_finish(struct shunt_stream *stream)
 {
-	struct shunt_seat_out *out = &stream->seat->out;
-
-	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
-		return;
-	shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_WRITE, 0);
-	shunt_seat_unquicken(out);
-	if (!shunt_end_has(&stream->end, SHUNT_END_RESET)) /* it would overtake a reset of ours */
-		shunt_tx_say_end(stream);
+	if (shunt_tx_finish_unkicked(stream))
+		shunt_lane_kick(stream->seat->lane);
 }
 
 /* The kernel's end must wait until what comes before it has been written, or has arrived. tx.lock held. */

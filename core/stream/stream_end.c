@@ -40,7 +40,7 @@ static bool peer_is_gone(struct shunt_stream *stream)
 /* Both locks held. */
 static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
-	bool loses, aborts;
+	bool loses, aborts, due = false;
 
 	shunt_assert_held(&stream->rx.lock);
 	shunt_group_poll_fully(&engine->group);
@@ -48,7 +48,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	loses = stream->parting == SHUNT_DISSOLVED || shunt_streams_loses(stream, fd);
 	aborts = !loses && shunt_streams_lingers_zero(stream, fd);
 	if (!loses && (!aborts || peer_is_gone(stream)) && shunt_spare_keep(engine, stream, fd)) {
-		shunt_tx_finish(stream);
+		due = shunt_tx_finish_unkicked(stream);	/* FIN and RELEASE wake the peer once */
 	} else {
 		shunt_spare_unshut(stream);
 		if (loses || aborts)
@@ -59,6 +59,8 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_proof_leave(stream);
 	if (!shunt_kept_waits(stream))
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
+	else if (due)
+		shunt_lane_kick(stream->seat->lane);
 	shunt_streams_leave_dead(stream);
 }
 
