@@ -101,6 +101,14 @@ int shunt_accept_wait(struct shunt_engine *engine, int fd, struct shunt_stream *
 void shunt_born_shut(struct shunt_engine *engine, struct shunt_stream *listener);
 /* Before the program sets an option of the stream's socket. */
 void shunt_spare_option_changes(struct shunt_stream *stream, int level, int name);
+/* The connection may be used again, and the next two are of use. */
+bool shunt_spare_option_any(const struct shunt_stream *stream);
+/* The socket has the value from a connection before, so that it need not be set. Its thread. */
+bool shunt_spare_option_has(struct shunt_stream *stream, int level, int name, int value);
+/* The socket has taken the value. Its thread. */
+void shunt_spare_option_note(struct shunt_stream *stream, int level, int name, int value);
+/* Before the program asks for an option's value: the socket has that of a new connection. Its thread; errno is kept. */
+void shunt_spare_option_shows(struct shunt_stream *stream, int level, int name);
 /* After the real connect() to `address` returned `result` (0 or -errno) on a stream. */
 void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const struct sockaddr *address, socklen_t length);
 /*

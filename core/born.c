@@ -348,7 +348,8 @@ static int refused(struct shunt_engine *engine, int fd)
 	return -error;
 }
 
-static int take(struct shunt_engine *engine, struct shunt_stream *stream, int flags)
+static int take(struct shunt_engine *engine, struct shunt_stream *stream, int flags,
+		struct sockaddr_storage *peer)
 {
 	int fd;
 
@@ -356,6 +357,7 @@ static int take(struct shunt_engine *engine, struct shunt_stream *stream, int fl
 	shunt_lock_take(&stream->tx.lock);
 	fd = engine->sys->fcntl(stream->spare->fd, flags & SOCK_CLOEXEC ? F_DUPFD_CLOEXEC : F_DUPFD,
 				0);
+	*peer = stream->spare->peer;
 	if (fd >= 0 && (size_t)fd < engine->fds.files->limit)
 		shunt_spare_take(engine, stream, fd, flags & SOCK_NONBLOCK);
 	else
@@ -369,29 +371,10 @@ static int take(struct shunt_engine *engine, struct shunt_stream *stream, int fl
 	return fd;
 }
 
-/* Also if it has been reset by now: accept() tells it then, and getpeername() does not. */
-static void tell_peer(struct shunt_engine *engine, int fd, const struct shunt_tuple *tuple,
-		      struct sockaddr_storage *peer)
-{
-	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)peer;
-	struct sockaddr_in *v4 = (struct sockaddr_in *)peer;
-	socklen_t length = sizeof(*peer);
-
-	if (!engine->sys->getpeername(fd, (struct sockaddr *)peer, &length) ||
-	    engine->sys->getsockname(fd, (struct sockaddr *)peer, &length))
-		return;
-	if (peer->ss_family == AF_INET6) {
-		memcpy(&v6->sin6_addr, tuple->peer, sizeof(v6->sin6_addr));
-		v6->sin6_port = tuple->peer_port;
-	} else {
-		memcpy(&v4->sin_addr, tuple->peer + 12, sizeof(v4->sin_addr));
-		v4->sin_port = tuple->peer_port;
-	}
-}
-
 int shunt_born_accept(struct shunt_engine *engine, struct shunt_stream *listener, bool again,
 		      int flags, struct sockaddr_storage *peer)
 {
+	struct sockaddr_storage from;
 	struct shunt_stream *stream;
 	int fd;
 
@@ -404,8 +387,8 @@ int shunt_born_accept(struct shunt_engine *engine, struct shunt_stream *listener
 	stream = shunt_births_pop(&engine->group, listener, again);
 	if (!stream)
 		return -EAGAIN;
-	fd = take(engine, stream, flags);
+	fd = take(engine, stream, flags, &from);
 	if (fd >= 0 && peer)
-		tell_peer(engine, fd, &stream->tuple, peer);
+		*peer = from;
 	return fd;
 }

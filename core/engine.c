@@ -10,6 +10,7 @@
 #include "core/admin/stats.h"
 #include "core/await.h"
 #include "core/base/lsan.h"
+#include "core/stream/spare.h"
 #include "core/stream/kept.h"
 #include "core/engine.h"
 #include "core/accept.h"
@@ -335,6 +336,7 @@ SHUNT_NO_LOCK_ANALYSIS void shunt_engine_fork_prepare(struct shunt_engine *engin
 
 	shunt_young_grow_all(engine, false);
 	shunt_accept_share(engine);
+	shunt_spares_share(engine);
 	shunt_engine_clone_prepare(engine);
 	shunt_lock_take(&engine->service_lock);
 	shunt_lock_take(&engine->streams_lock);

@@ -94,9 +94,26 @@ static int set_needing_tcp(const struct call *call, struct shunt_stream *stream,
 	return result;
 }
 
+/* A connection that is used again may have the value already. */
+static int set_kernels(const struct call *call, struct shunt_stream *stream)
+{
+	int value = 0, result;
+	bool good = shunt_spare_option_any(stream) && call->length >= sizeof(value) &&
+		    !shunt_unreadable(call->value, sizeof(value));
+
+	if (good)
+		memcpy(&value, call->value, sizeof(value));
+	if (good && shunt_spare_option_has(stream, call->level, call->name, value))
+		return 0;
+	result = ask_kernel(call);
+	if (good && !result)
+		shunt_spare_option_note(stream, call->level, call->name, value);
+	return result;
+}
+
 static int set_heard(const struct call *call, struct shunt_stream *stream)
 {
-	int result = ask_kernel(call), saved = errno;
+	int result = set_kernels(call, stream), saved = errno;
 
 	if (!result)
 		shunt_stream_option_changed(stream, call->level, call->name, call->value);
@@ -129,7 +146,7 @@ static int set_option(const struct call *call, struct shunt_stream *stream)
 		return set_heard(call, stream);
 	if (option->flags & SHUNT_OPTION_MARK)
 		return set_mark(call, stream);
-	return ask_kernel(call);
+	return set_kernels(call, stream);
 }
 
 int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
@@ -207,6 +224,8 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
 		return real(getsockopt)(fd, level, name, value, length);
 	stream = shunt_as_stream(shunt_lookup(fd));
 	flags = stream ? shunt_option_at(level, name)->flags : 0;
+	if (stream)
+		shunt_inside_do(shunt_spare_option_shows(stream, level, name));
 	if (flags & SHUNT_OPTION_MARK)
 		return get_shown(fd, stream, level, name, value, length);
 	if (flags & SHUNT_OPTION_PACING)

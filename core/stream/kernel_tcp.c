@@ -10,6 +10,7 @@
 #include "core/poll/group.h"
 #include "core/stream/proof.h"
 #include "core/stream/repeat.h"
+#include "core/stream/spare_option.h"
 #include "core/stream/backlog.h"
 
 /* tcpi_state; <netinet/tcp.h> has the names, but an older struct tcp_info. */
@@ -72,6 +73,8 @@ bool shunt_streams_lingers_zero(struct shunt_stream *stream, int fd)
 	struct linger linger = { 0, 0 };
 	socklen_t length = sizeof(linger);
 
+	if (shunt_spare_option_lingers_not(stream))
+		return false;
 	if (!shunt_backlog_linger(stream, &linger))
 		stream->group->sys->getsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, &length);
 	return linger.l_onoff && !linger.l_linger;

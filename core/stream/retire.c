@@ -25,6 +25,7 @@
 #include "core/stream/repeat.h"
 #include "core/stream/ready.h"
 #include "core/stream/sleep.h"
+#include "core/stream/spare_option.h"
 #include "core/stream/slow_stream.h"
 #include "core/stream/takeover.h"
 #include "core/stream/backlog.h"
@@ -434,8 +435,10 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 	int state = shunt_cancel_off();
 	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
 	uint64_t begun = linked ? shunt_slow_begin(&engine->steps) : 0;
-	int result = retire(engine, fd, stream, reason);
+	int result;
 
+	shunt_spare_option_freshen(stream, SHUNT_SPARE_OPTION_ALL);
+	result = retire(engine, fd, stream, reason);
 	if (result == -EBUSY && reason == SHUNT_REASON_PASSED && is_unread_here(stream))
 		shunt_streams_reset_tcp(engine->sys, fd);	/* its new owner must not take the kernel's end for the stream's */
 	else if (result == -EBUSY && reason == SHUNT_REASON_INHERITED)

@@ -113,17 +113,14 @@ static bool may_keep(struct shunt_engine *engine, struct shunt_stream *stream)
 	       !peer_lets_go(stream->seat) && is_posted(&stream->seat->out);
 }
 
-/* Where the program has connected to. False: it is not known. */
+/* The other end of the socket. False: it is not known. */
 static bool note_address(struct shunt_engine *engine, struct shunt_spare *spare, int fd)
 {
-	struct sockaddr_storage address;
-	socklen_t length = sizeof(address);
+	socklen_t length = sizeof(spare->peer);
 	uint8_t peer[16];
 
-	if (engine->sys->getpeername(fd, (struct sockaddr *)&address, &length))
-		return false;
-	spare->family = address.ss_family;
-	return !shunt_address_of(&address, peer, &spare->port);
+	return !engine->sys->getpeername(fd, (struct sockaddr *)&spare->peer, &length) &&
+	       !shunt_address_of(&spare->peer, peer, &spare->port);
 }
 
 /* stream->spare, if there is room and memory for it. */
@@ -313,6 +310,7 @@ static void begin_anew(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_streams_begin_anew(stream, spare->fd);
 	spare->since = shunt_now(engine);
 	spare->untold = false;
+	spare->again = true;
 	atomic_store(&spare->born, false);
 	atomic_store(&spare->rests, true);
 	if (stream->role == SHUNT_ACCEPTOR)
@@ -636,6 +634,23 @@ void shunt_spare_inherit(struct shunt_engine *engine, struct shunt_stream *strea
 	stream->spare = NULL;
 }
 
+static bool is_stale(struct shunt_stream *stream, void *arg)
+{
+	(void)arg;
+	return stream->spare && stream->spare->stale && stream->fd >= 0;
+}
+
+void shunt_spares_share(struct shunt_engine *engine)
+{
+	struct shunt_sweep sweep = { .wants = is_stale };
+	struct shunt_stream *stream;
+
+	if (!atomic_load(&engine->spares.count))
+		return;
+	while ((stream = shunt_streams_next(engine, &sweep)) != NULL)
+		shunt_spare_option_freshen(stream, SHUNT_SPARE_OPTION_ALL);
+}
+
 /* --- it is taken --- */
 
 static void set_nonblocking(struct shunt_engine *engine, struct shunt_spare *spare,
@@ -674,7 +689,7 @@ void shunt_spare_take(struct shunt_engine *engine, struct shunt_stream *stream, 
 
 static bool leads_to(const struct shunt_stream *stream, const struct shunt_spare_target *target)
 {
-	return stream->spare->port == target->port && stream->spare->family == target->family &&
+	return stream->spare->port == target->port && stream->spare->peer.ss_family == target->family &&
 	       !memcmp(stream->dialled, target->address, sizeof(target->address));
 }
 

@@ -56,10 +56,14 @@ struct shunt_spare {
 	_Atomic bool ends; /* it is to be given up, by the service thread */
 	bool untold; /* connect() has said EINPROGRESS, and the next one says that it is connected */
 	bool nonblocking; /* the socket is */
-	uint16_t known; /* options whose first value is that of `first` */
-	int first[SHUNT_SPARE_OPTIONS];
-	sa_family_t family; /* connectors: of the socket, and the port that it has connected to */
-	uint16_t port;
+	bool again; /* it has begun anew; under both locks */
+	/* Options (core/stream/spare_option.c), bits by number; under both locks. */
+	uint16_t known;	/* `first` has the value of a new connection, */
+	uint16_t noted;	/* `last` has the value that the program has set last, */
+	uint16_t stale;	/* and the socket still has that, though it has begun anew */
+	int first[SHUNT_SPARE_OPTIONS], last[SHUNT_SPARE_OPTIONS];
+	struct sockaddr_storage peer; /* of the socket */
+	uint16_t port; /* of that */
 	uint64_t since; /* ns; it rests, or is in use */
 	struct shunt_births *births; /* acceptors: of its listener; group.lock */
 	struct shunt_stream *next; /* connectors that rest: streams_lock; births: group.lock */
@@ -133,5 +137,7 @@ void shunt_spare_take(struct shunt_engine *engine, struct shunt_stream *stream, 
 		      bool nonblocking);
 /* A connector has come to a link: the kernel has said yes. */
 void shunt_spare_made(struct shunt_engine *engine, const struct shunt_stream *stream);
+/* Before a fork: the options of those in use are as the program has set them. */
+void shunt_spares_share(struct shunt_engine *engine);
 
 #endif

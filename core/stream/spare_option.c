@@ -14,6 +14,7 @@
 
 #define LINGER (1u << 14) /* SO_LINGER, which a connector may have set */
 #define OTHER (1u << 15) /* an option that is not one of these */
+#define LAZY 0x1fu /* the first five: a stale value changes nothing on a link, so it stays until somebody asks for it */
 
 /* Values are integers. They are put back when the program closes the connection. */
 static const struct {
@@ -93,7 +94,7 @@ static bool learn_first(struct shunt_stream *stream)
 		shunt_lock_leave(&stream->group->lock);
 	} else {
 		from = kept = shunt_own_fds_make(
-			fds, sys->socket(spare->family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+			fds, sys->socket(spare->peer.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
 	}
 	for (int i = 0; from >= 0 && i < SHUNT_SPARE_OPTIONS; i++)
 		if (changed & 1u << i)
@@ -114,10 +115,83 @@ bool shunt_spare_option_put_back(struct shunt_stream *stream)
 	if (changed & LINGER &&
 	    sys->setsockopt(spare->fd, SOL_SOCKET, SO_LINGER, &none, sizeof(none)))
 		return false;
+	spare->stale |= changed & spare->noted & LAZY;
+	changed &= (uint16_t)~spare->stale;
 	for (int i = 0; i < SHUNT_SPARE_OPTIONS; i++)
 		if (changed & 1u << i && !put(sys, spare->fd, i, spare->first[i]))
 			return false;
 	return true;
+}
+
+/* The socket is given the first values of these. tx.lock held. */
+static void freshen(struct shunt_stream *stream, uint16_t which)
+{
+	struct shunt_spare *spare = stream->spare;
+
+	shunt_assert_held(&stream->tx.lock);
+	which &= spare->stale;
+	for (int i = 0; which && i < SHUNT_SPARE_OPTIONS; i++)
+		if (which & 1u << i)
+			put(stream->group->sys, stream->fd, i, spare->first[i]);
+	spare->stale &= (uint16_t)~which;
+	spare->noted &= (uint16_t)~which;
+}
+
+bool shunt_spare_option_any(const struct shunt_stream *stream)
+{
+	return stream->spare;
+}
+
+bool shunt_spare_option_has(struct shunt_stream *stream, int level, int name, int value)
+{
+	int i = stream->spare ? number_of(level, name) : -1;
+	struct shunt_spare *spare;
+	bool has = false;
+
+	if (i < 0)
+		return false;
+	shunt_lock_take(&stream->tx.lock);
+	spare = stream->spare;
+	if (spare && spare->stale & 1u << i && spare->last[i] == value) {
+		spare->stale &= (uint16_t)~(1u << i);
+		has = true;
+	}
+	shunt_lock_leave(&stream->tx.lock);
+	return has;
+}
+
+void shunt_spare_option_note(struct shunt_stream *stream, int level, int name, int value)
+{
+	int i = stream->spare ? number_of(level, name) : -1;
+
+	if (i < 0)
+		return;
+	shunt_lock_take(&stream->tx.lock);
+	if (stream->spare) {
+		stream->spare->last[i] = value;
+		stream->spare->noted |= (uint16_t)(1u << i);
+		stream->spare->stale &= (uint16_t)~(1u << i);
+	}
+	shunt_lock_leave(&stream->tx.lock);
+}
+
+void shunt_spare_option_freshen(struct shunt_stream *stream, uint16_t which)
+{
+	int saved = errno;
+
+	if (!stream->spare)
+		return;
+	shunt_lock_take(&stream->tx.lock);
+	if (stream->spare && stream->fd >= 0)
+		freshen(stream, which);
+	shunt_lock_leave(&stream->tx.lock);
+	errno = saved;
+}
+
+void shunt_spare_option_shows(struct shunt_stream *stream, int level, int name)
+{
+	if (stream->spare)
+		shunt_spare_option_freshen(stream, shunt_spare_option_bit(level, name));
 }
 
 bool shunt_spare_option_may_keep(const struct shunt_stream *stream)
@@ -125,6 +199,12 @@ bool shunt_spare_option_may_keep(const struct shunt_stream *stream)
 	uint16_t unknown = stream->role == SHUNT_CONNECTOR ? OTHER : OTHER | LINGER;
 
 	return !(atomic_load(&stream->options.changed) & unknown);
+}
+
+bool shunt_spare_option_lingers_not(const struct shunt_stream *stream)
+{
+	return stream->spare && stream->spare->again && !shunt_stream_is_shared(stream) &&
+	       !(atomic_load(&stream->options.changed) & LINGER);
 }
 
 bool shunt_spare_option_may_carry(const struct shunt_stream *fresh)
@@ -136,15 +216,22 @@ bool shunt_spare_option_carry(struct shunt_stream *fresh, int fd, struct shunt_s
 {
 	const struct shunt_sys *sys = stream->group->sys;
 	uint16_t changed = atomic_load(&fresh->options.changed);
+	struct shunt_spare *spare = stream->spare;
 	int value;
 
 	for (int i = 0; i < SHUNT_SPARE_OPTIONS; i++) {
 		if (!(changed & 1u << i))
 			continue;
-		note_first(sys, stream->spare, stream->spare->fd, i);
-		if (!ask(sys, fd, i, &value) ||
-		    !put(sys, stream->spare->fd, i, value))
+		if (!(spare->stale & 1u << i))
+			note_first(sys, spare, spare->fd, i);
+		if (!ask(sys, fd, i, &value))
 			return false;
+		if (!(spare->stale & 1u << i && spare->last[i] == value) &&
+		    !put(sys, spare->fd, i, value))
+			return false;
+		spare->last[i] = value;
+		spare->noted |= (uint16_t)(1u << i);
+		spare->stale &= (uint16_t)~(1u << i);
 	}
 	atomic_store(&stream->options.changed, changed);
 	return true;

@@ -142,6 +142,9 @@ void shunt_streams_begin_anew(struct shunt_stream *stream, int fd)
 	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_rendezvous *rendezvous = stream->rendezvous;
 	struct shunt_tuple tuple = stream->tuple;
+	/* Known, and as they are: a connection on which the program has set them is not kept. */
+	uint64_t receive_ns = atomic_load(&stream->options.receive_timeout_ns),
+		 send_ns = atomic_load(&stream->options.send_timeout_ns);
 	uint8_t role = stream->role, dialled[16];
 	uint32_t holds;
 
@@ -161,6 +164,8 @@ void shunt_streams_begin_anew(struct shunt_stream *stream, int fd)
 	stream->holds = holds;
 	set(&stream->role, role);
 	memcpy(stream->dialled, dialled, sizeof(dialled));
+	atomic_store(&stream->options.receive_timeout_ns, receive_ns);
+	atomic_store(&stream->options.send_timeout_ns, send_ns);
 	set(&stream->claim.state, SHUNT_CLAIM_AGREED);
 	set(&stream->usage, SHUNT_USE_TOLD);
 	stream->seat->pendings = stream->tx.trace.pendings;
