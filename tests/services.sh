@@ -29,15 +29,16 @@ drop_in() { # NAME
 }
 
 is_read() { # NAME: systemd takes it
-	local folder=$work/units
+	local folder=$work/units left_out='^$'
 	rm -rf "$folder"
 	mkdir -p "$folder/$1.service.d"
 	if [ -e "$units/$1.service" ]; then
 		cp "$units/$1.service" "$folder"
 	else
 		printf '[Service]\nExecStart=/bin/true\n' > "$folder/$1.service"
+		left_out=^ExecStart=	# its program is not there, either
 	fi
-	drop_in "$1" > "$folder/$1.service.d/shunt.conf"
+	drop_in "$1" | grep -v "$left_out" > "$folder/$1.service.d/shunt.conf"
 	SYSTEMD_UNIT_PATH=$folder: systemd-analyze verify --man=no --recursive-errors=no "$folder/$1.service" > "$work/said" 2>&1 &&
 		! grep -q 'shunt.conf' "$work/said" && return
 	sed 's/^/# /' "$work/said"

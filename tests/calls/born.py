@@ -382,6 +382,8 @@ elif sys.argv[1] == "crowd":
 elif sys.argv[1] == "reset":
     serve_reset()
 elif sys.argv[1] == "plain":
+    print("begun", flush=True)
+    os.read(0, 1)
     come(int(sys.argv[2]), b"p")
 else:
     client(int(sys.argv[2]))

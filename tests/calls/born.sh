@@ -60,16 +60,19 @@ crowd() {
 	pids+=($!)
 	exec 5> "$work/server.in" 6< "$work/server.out"
 	read -r _ port <&6 || return 1
+	if [ "$how" = queue ]; then
+		end plain python3 "$py" plain "$port"
+		pids+=($!)
+		exec 9> "$work/plain.in" 10< "$work/plain.out"
+		await plain 10 begun || status=1
+	fi
 	[ "$how" != reset ] || mixed=reset
 	end client "$@" python3 "$py" crowd "$port" $mixed
 	pids+=($!)
 	exec 7> "$work/client.in" 8< "$work/client.out"
 	await client 8 warm && await server 6 served || status=1
-	if [ "$how" = queue ]; then
-		end plain python3 "$py" plain "$port"
-		pids+=($!)
-		exec 9> "$work/plain.in" 10< "$work/plain.out"
-		await plain 10 there || status=1
+	if [ "$how" = queue ]; then	# within the second for which the kernel's yes holds
+		echo >&9 && await plain 10 there || status=1
 	fi
 	echo >&7 && await client 8 there && echo >&5 || status=1
 	await server 6 ''
