@@ -148,7 +148,7 @@ UINT(BRIEF, brief, 0, 1000, 8, 0, "connections", LIVE,
 BOOL(BRIEF_FIRST, brief_first, 0, FIXED,
 	"whether connections to an address are expected to be brief before any has ended there. For programs that are "
 	"started for one question")
-ENUM(BORN, born, "off|auto", 0, FIXED,
+ENUM(BORN, born, "off|auto", 1, FIXED,
 	"auto keeps connections that both programs have closed, within one host, and gives them to the next that connect to "
 	"the same address (docs/ARCHITECTURE.md). off makes each by the kernel")
 ENUM(GO, go, "auto|off", 0, FIXED,
