@@ -38,7 +38,7 @@ PATH(LOG_FILE, log_file, FIXED,
 ENUM(POLL, poll, "event|batch|hybrid|busy|adaptive", 4, LIVE,
 	"how a wait looks for completions. Event asks for an event and sleeps, and batch takes no more than "
 	"SHUNT_POLL_BATCH with one. Hybrid polls until nothing is there, adaptive polls on as long as that pays, "
-	"and busy never sleeps")
+	"and busy does not sleep while no other thread wants its core")
 UINT(SPIN_US, spin_us, 0, 1000, 25, 0, "us", LIVE,
 	"adaptive: how long a wait polls before it sleeps")
 UINT(POLL_RETRY, poll_retry, 0, 1000000000, 100000, 0, "polls", LIVE,

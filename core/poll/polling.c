@@ -6,7 +6,8 @@
 #include "core/base/sys.h"
 
 #define DISPLACED 100000	/* ns: no turn of a spin takes so long while its thread has the core */
-#define STAY 50000		/* ns between two looks around of a wait that never sleeps */
+#define STAY 50000		/* ns between two looks around of a wait that stays */
+#define SHARED 5000		/* ns: a yield that takes longer has given the core to another thread */
 
 /* In the order of the words of SHUNT_POLL. */
 static const struct shunt_polling modes[] = {
@@ -38,9 +39,9 @@ bool shunt_spin_begin(struct shunt_group *group, struct shunt_spin *spin, uint64
 				      .gap = DISPLACED,
 				      .retries = shunt_config_live(&group->config->poll_retry) };
 	if (spin->mode->stays) {
-		spin->budget = STAY;
+		spin->budget = group->single_core ? 0 : shunt_thread_budget(STAY, 0);
 		spin->retries = UINT64_MAX;
-		return !group->single_core;
+		return spin->budget != 0;
 	}
 	if (!spin->mode->spins || !spin->retries)
 		return false;
@@ -60,22 +61,41 @@ bool shunt_spin_look(struct shunt_group *group, struct shunt_spin *spin)
 	return now < spin->until;
 }
 
+static void count_backoff(struct shunt_group *group, enum shunt_spun how, bool displaced)
+{
+	if (shunt_thread_polled(how, displaced))
+		__atomic_fetch_add(&group->backoffs, 1, __ATOMIC_RELAXED);
+}
+
+/* Perhaps to the thread that we wait for. False: another one has had the core, and shall not wait for the next yield. */
+static bool yield(struct shunt_group *group, bool displaced)
+{
+	uint64_t before = group->sys->now(), away;
+
+	group->sys->yield();
+	away = group->sys->now() - before;
+	if (away <= SHARED)
+		return true;
+	count_backoff(group, SHUNT_SPUN_IN_VAIN, displaced || away > DISPLACED);
+	return false;
+}
+
 bool shunt_spin_end(struct shunt_group *group, struct shunt_spin *spin, bool hit)
 {
 	bool expired = spin->looked >= spin->deadline;
+
 	if (spin->mode->stays) {
-		if (hit || expired)
-			return false;
-		group->sys->yield();	/* perhaps to whom we wait for */
-		return true;
+		if (hit)
+			count_backoff(group, SHUNT_SPUN_FOUND, spin->displaced);
+		return !hit && !expired && yield(group, spin->displaced);
 	}
 	if (hit && spin->until)
 		shunt_spin_look(group, spin);	/* was it found only because somebody else ran meanwhile? */
 	__atomic_fetch_add(hit ? &group->spin_hits : &group->spins, 1, __ATOMIC_RELAXED);
-	if (shunt_thread_polled(hit	? SHUNT_SPUN_FOUND :
-				expired ? SHUNT_SPUN_EXPIRED :
-					  SHUNT_SPUN_IN_VAIN,
-				spin->displaced))
-		__atomic_fetch_add(&group->backoffs, 1, __ATOMIC_RELAXED);
+	count_backoff(group,
+		      hit     ? SHUNT_SPUN_FOUND :
+		      expired ? SHUNT_SPUN_EXPIRED :
+				SHUNT_SPUN_IN_VAIN,
+		      spin->displaced);
 	return false;
 }

@@ -10,7 +10,8 @@
  *	batch     nothing; then SHUNT_POLL_BATCH at most. The rest raises no event, so the wait looks once more
  *	hybrid    all, until a poll finds nothing; and so again
  *	adaptive  as hybrid, then it spins: Algorithm 3 of RDMAbox with a hook that success resets
- *	busy      it never arms. Each 50 µs it yields the core, and looks for closes, switches and cancellation
+ *	busy      it does not arm while it has the core for itself. Each 50 µs it yields the core, and looks for closes,
+ *		  switches and cancellation
  *
  * - Spin (adaptive). It ends with the first of three: SHUNT_SPIN_US, twice what a sleep costs here, or
  *   SHUNT_POLL_RETRY polls in a row that found nothing. Any completion starts the count again; 120 is the paper's
@@ -24,7 +25,10 @@
  * - The cost of a sleep is the shortest round trip of two threads that sleep and wake each other on two cores. These
  *   are the service thread and its starter. The measurement takes less than a millisecond. Where the two never met on
  *   two cores, the cost is unknown and bounds nothing.
- * - Where busy sleeps all the same (as hybrid). It does so on one usable core, and with a signal mask, which only the
+ * - Where busy sleeps all the same (as hybrid). It does so where a yield has given the core to another thread: the runtime
+ *   of Go has more threads than cores, and one of them would spin in the way of that which has work. Later waits do not
+ *   spin either, as after a fruitless spin, until one has found something by itself. It sleeps on one usable core, and
+ *   with a signal mask, which only the
  *   kernel can change while it looks. It does so where no completion could end the wait. Then the awaited direction
  *   is on TCP, a retirement is to be answered, or no stream of the set is on a link. Kernel descriptors beside
  *   streams are looked at now and then.

@@ -186,7 +186,15 @@ static ssize_t sys_read(int fd, void *buffer, size_t bytes)
 	return bytes;
 }
 
-static const struct shunt_sys sys = { .now = now, .ppoll = sys_ppoll, .write = sys_write, .read = sys_read, .yield = sched_yield };
+static uint64_t others_ns;	/* for which others have the core that is yielded */
+
+static int yield(void)
+{
+	pass(others_ns);
+	return 0;
+}
+
+static const struct shunt_sys sys = { .now = now, .ppoll = sys_ppoll, .write = sys_write, .read = sys_read, .yield = yield };
 
 /* --- a bed for one run --- */
 
@@ -222,7 +230,7 @@ static void make(int mode)
 	engine.group.open = true;
 	clock_now = 1000000;
 	arrival_count = arrived = kicks = sleeps = hang_ups = 0;
-	moments = race_moment = 0;
+	moments = race_moment = others_ns = 0;
 }
 
 static void arrive(uint64_t at, int cq, int stream)
@@ -294,6 +302,33 @@ static void three_loads(void **state)
 			assert_int_equal(batch, loads[l].clusters);
 		}
 	}
+}
+
+/* It gives up a core that others want as well, and has it again when they want it no longer. */
+static void busy_shares_the_core(void **state)
+{
+	int shared;
+
+	(void)state;
+	make(BUSY);
+	load(50, 200000, 1, 0, 1, 0);
+	others_ns = 20000;
+	receive_all();
+	shared = sleeps;
+	assert_in_range(shared, 40, 50);	/* a wait spins seldom, and sleeps all the same */
+	assert_in_range(engine.group.backoffs, 1, 10);
+	others_ns = 0;
+	arrival_count = arrived = 0;
+	for (int i = 0; i < 200; i++)
+		arrive(clock_now - 1000000 + 20000 * (uint64_t)(i + 1), 0, 0);
+	for (int i = 0; i < 200; i++) {
+		if (i == 100)
+			sleeps = 0;
+		shunt_thread_begin();
+		assert_int_equal(shunt_wait_stream(&streams[0], EPOLLIN, SHUNT_NEVER), 0);
+		stream_take_all(&streams[0]);
+	}
+	assert_int_equal(sleeps, 0);
 }
 
 /* One event a train where its gaps are shorter than the hook, perhaps two (the miss before it skips a spin). */
@@ -764,6 +799,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(three_loads),
+		cmocka_unit_test(busy_shares_the_core),
 		cmocka_unit_test(gaps),
 		cmocka_unit_test(no_retry_is_hybrid),
 		cmocka_unit_test(endless_retry_is_busy),
