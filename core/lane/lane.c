@@ -132,15 +132,36 @@ bool shunt_lane_change_ring(struct shunt_lane *lane, struct shunt_seat *seat)
 	return !atomic_load(&out->ring.offer);
 }
 
+/* Should this process be killed, the peer knows of these bytes. */
+static void note_accepted(struct shunt_seat *seat)
+{
+	__atomic_store_n(&seat->control->word[SHUNT_CONTROL_ACCEPTED], staged_of(seat),
+			 __ATOMIC_RELAXED);
+}
+
 size_t shunt_lane_accept(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
 			 uint64_t most, bool apart)
 {
 	shunt_seat_assert_sends(seat);
 	bytes = shunt_send_queue_take(seat, from, bytes, most, apart);
 	if (bytes)
-		__atomic_store_n(&seat->control->word[SHUNT_CONTROL_ACCEPTED], staged_of(seat),
-				 __ATOMIC_RELAXED);
+		note_accepted(seat);
 	return bytes;
+}
+
+size_t shunt_lane_fill_room(struct shunt_seat *seat, uint64_t most, bool apart, void **at)
+{
+	shunt_seat_assert_sends(seat);
+	return shunt_send_queue_room(seat, most, apart, at);
+}
+
+void shunt_lane_fill(struct shunt_seat *seat, size_t bytes, bool apart)
+{
+	shunt_seat_assert_sends(seat);
+	shunt_send_queue_add(seat, bytes, apart);
+	note_accepted(seat);
+	__atomic_fetch_add(&seat->lane->counters.staged_sends, 1, __ATOMIC_RELAXED);
+	shunt_lane_push(seat->lane, seat);
 }
 
 /* Bytes for which the ring has room. */

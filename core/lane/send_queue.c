@@ -353,36 +353,65 @@ static bool copy(struct shunt_send_stage *stage, uint64_t offset, struct shunt_i
 	return there;
 }
 
-size_t shunt_send_queue_take(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
-			      uint64_t most, bool apart)
+/* Bytes that the stage has room for, until it holds `most`. */
+static size_t free_of(struct shunt_seat *seat, uint64_t most, bool apart)
 {
 	struct shunt_seat_out *out = &seat->out;
-	uint64_t offset = atomic_load_explicit(&out->staged, memory_order_relaxed), used;
-	struct shunt_cuts *cuts;
+	const struct shunt_cuts *cuts;
+	uint64_t used;
 
 	if (!shunt_send_queue_ready(seat, apart))
 		return 0;
 	cuts = out->stage.cuts;
 	if (apart && cuts->last - atomic_load_explicit(&cuts->first, memory_order_acquire) == SHUNT_SEND_QUEUE_CUTS)
 		return 0;
-	used = offset - shunt_send_queue_arrived(seat); /* also what went past it, inline */
+	used = atomic_load_explicit(&out->staged, memory_order_relaxed) -
+	       shunt_send_queue_arrived(seat); /* also what went past it, inline */
 	if (most > out->stage.size)
 		most = out->stage.size;
-	if (used >= most || !bytes)
+	return used < most ? most - used : 0;
+}
+
+size_t shunt_send_queue_room(struct shunt_seat *seat, uint64_t most, bool apart, void **at)
+{
+	struct shunt_send_stage *stage = &seat->out.stage;
+	uint64_t offset = atomic_load_explicit(&seat->out.staged, memory_order_relaxed);
+	size_t room = free_of(seat, most, apart);
+
+	if (!room)
 		return 0;
-	if (bytes > most - used)
-		bytes = most - used;
-	if (!copy(&out->stage, offset, from, bytes,
-		  seat->lane->fetches &&
-			  shunt_config_live(&seat->lane->group->config->copy) == SHUNT_COPY_NT))
-		return 0;
-	offset += bytes;
+	*at = shunt_send_queue_at(stage, offset);
+	return shunt_send_queue_span(stage, offset, offset + room);
+}
+
+void shunt_send_queue_add(struct shunt_seat *seat, size_t bytes, bool apart)
+{
+	struct shunt_seat_out *out = &seat->out;
+	uint64_t offset = atomic_load_explicit(&out->staged, memory_order_relaxed) + bytes;
+	struct shunt_cuts *cuts = out->stage.cuts;
+
 	if (apart) {
 		atomic_store_explicit(&cuts->at[cuts->last & (SHUNT_SEND_QUEUE_CUTS - 1)], offset,
 				      memory_order_relaxed);
 		atomic_store_explicit(&cuts->last, cuts->last + 1, memory_order_release);
 	}
 	atomic_store_explicit(&out->staged, offset, memory_order_release);
+}
+
+size_t shunt_send_queue_take(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
+			      uint64_t most, bool apart)
+{
+	uint64_t offset = atomic_load_explicit(&seat->out.staged, memory_order_relaxed);
+	size_t room = free_of(seat, most, apart);
+
+	if (bytes > room)
+		bytes = room;
+	if (!bytes ||
+	    !copy(&seat->out.stage, offset, from, bytes,
+		  seat->lane->fetches &&
+			  shunt_config_live(&seat->lane->group->config->copy) == SHUNT_COPY_NT))
+		return 0;
+	shunt_send_queue_add(seat, bytes, apart);
 	return bytes;
 }
 

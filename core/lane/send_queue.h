@@ -105,6 +105,12 @@ bool shunt_send_queue_narrow(struct shunt_seat *seat);
  */
 size_t shunt_send_queue_take(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
 			     uint64_t most, bool apart);
+/*
+ * Room in the stage for bytes that are not in memory yet, until that holds `most`: the largest piece that lies contiguously,
+ * at *at. 0: none. shunt_send_queue_add() says how many have come there; both under one hold of tx.lock.
+ */
+size_t shunt_send_queue_room(struct shunt_seat *seat, uint64_t most, bool apart, void **at);
+void shunt_send_queue_add(struct shunt_seat *seat, size_t bytes, bool apart);
 /* How many of the bytes from `offset` to `end` one WR may carry; at most what lies contiguously. */
 uint32_t shunt_send_queue_piece(struct shunt_send_stage *stage, uint64_t offset, uint64_t end);
 /* WR `number` is to be posted, and fetches bytes up to `end` from the stage. lane.lock held. */

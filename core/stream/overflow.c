@@ -158,21 +158,30 @@ bool shunt_overflow_has_room(struct shunt_stream *stream)
 	return true;
 }
 
-/* Takes bytes though the ring has no room for them. tx.lock held. */
-static size_t accept_beyond(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes,
-			    uint64_t most)
+/* The thread that serves the lane tells when the stage can be widened. tx.lock held. */
+static bool is_widened(struct shunt_stream *stream, uint64_t most)
 {
 	int result = shunt_send_queue_widen(stream->seat, most);
 
 	shunt_assert_held(&stream->tx.lock);
 	if (result == -ENOMEM)
 		shunt_overflow_begin(&stream->seat->out);	/* tried again after a wait */
-	bytes = !result ? shunt_lane_accept(stream->seat, from, bytes, most, false) : 0;
-	stream->tx.offset += bytes;
-	/* The thread that serves the lane tells when the stage can be widened. */
-	shunt_lane_request(stream->seat->lane, stream->seat,
-			   result ? SHUNT_WORK_DONE : SHUNT_WORK_DATA);
-	return bytes;
+	if (result)
+		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DONE);
+	return !result;
+}
+
+uint64_t shunt_overflow_most(struct shunt_stream *stream)
+{
+	uint64_t most;
+
+	shunt_assert_held(&stream->tx.lock);
+	if (atomic_load(&stream->seat->lane->failed))
+		return 0;
+	most = most_of(stream, stream->seat);
+	if (shunt_send_queue_used(stream->seat) >= (int64_t)most || !is_widened(stream, most))
+		return 0;
+	return most;
 }
 
 size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes)
@@ -189,7 +198,11 @@ size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, 
 		return 0;
 	if (bytes <= SMALL && used > 0 && most - (uint64_t)used < bytes)
 		most = (uint64_t)used + bytes;
-	bytes = accept_beyond(stream, from, bytes, most);
+	if (!is_widened(stream, most))
+		return 0;
+	bytes = shunt_lane_accept(stream->seat, from, bytes, most, false);
+	stream->tx.offset += bytes;
+	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_DATA);
 	if (bytes)
 		shunt_user_timeout_begin(stream);
 	return bytes;

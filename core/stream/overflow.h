@@ -77,6 +77,8 @@ static inline bool shunt_overflow_is_open(const struct shunt_seat_out *out)
 bool shunt_overflow_is_kept(const struct shunt_stream *stream);
 /* There is room worth telling a sender of. Any thread. */
 bool shunt_overflow_has_room(struct shunt_stream *stream);
+/* Bytes that the stage may hold now though the ring has no room for them; 0: it may not, or it has them. */
+uint64_t shunt_overflow_most(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
 /* Takes up to `bytes` of `from`, as far as there is room. Returns how many. */
 size_t shunt_overflow_take(struct shunt_stream *stream, struct shunt_iov *from, size_t bytes)
 	SHUNT_REQUIRES(stream->tx.lock);

@@ -448,46 +448,6 @@ int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream
 	return result;
 }
 
-/* The peer is asked, and not waited for. */
-static int retire_later(struct shunt_engine *engine, struct shunt_stream *stream,
-			enum shunt_reason reason)
-{
-	bool kept_back;
-
-	shunt_retire_begin(engine, stream, reason);
-	if (shunt_retire_complete(engine, stream))
-		kept_back = is_kept_back(stream);
-	else
-		kept_back = atomic_load(&stream->seat->leaving.retiring) == SHUNT_CANNOT_RETIRE;
-	if (shunt_stream_is_plain(stream))
-		return 0;
-	return kept_back && shunt_retire_alone(engine, stream) ? 0 : -EAGAIN;
-}
-
-int shunt_stream_retire_input(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			      enum shunt_reason reason, bool moment)
-{
-	if (atomic_load(&stream->state) != SHUNT_LINKED ||
-	    !(moment || shunt_stream_is_nonblocking(stream)))
-		return shunt_stream_retire(engine, fd, stream, reason);
-	if (shunt_stream_stays(stream) && shunt_stream_inq(engine, fd, stream) > 0)
-		return -EAGAIN;
-	return retire_later(engine, stream, reason);
-}
-
-int shunt_stream_retire_output(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			       enum shunt_reason reason)
-{
-	bool strange;
-
-	shunt_lock_take(&engine->group.lock);	/* under it the stream keeps its link */
-	strange = stream->seat->link && shunt_patience_strange(stream->seat->link);
-	shunt_lock_leave(&engine->group.lock);
-	if (!strange || !shunt_stream_is_nonblocking(stream))
-		return shunt_stream_retire(engine, fd, stream, reason);
-	return retire_later(engine, stream, reason);
-}
-
 int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream, enum shunt_reason reason)
 {
 	int result, readable;

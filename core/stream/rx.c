@@ -22,6 +22,7 @@
 #include "core/stream/wait.h"
 
 #define LARGE_RING (1 << 20)
+#define SHUNT_HOT inline __attribute__((always_inline))
 #define SMALL 2048	/* a sender waits with such a message until all of it has room: tx.c */
 
 void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link)
@@ -330,7 +331,7 @@ static bool is_kernels_error(struct shunt_engine *engine, int fd, const struct s
 	       !engine->sys->ioctl(fd, FIONREAD, &bytes) && !bytes;
 }
 
-static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+static SHUNT_HOT ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 		       struct shunt_iov *to, int flags)
 {
 	bool wait = !(flags & MSG_DONTWAIT) && !shunt_stream_is_nonblocking(stream);
@@ -384,6 +385,12 @@ static ssize_t receive(struct shunt_engine *engine, int fd, struct shunt_stream 
 	if (done && got < 0 && got != -EAGAIN && got != -EINTR && got != -ERESTART && got != -EFAULT)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_KEPT, (int)-got); /* an errno */
 	return done ? (ssize_t)done : got;
+}
+
+ssize_t shunt_rx_receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			 struct shunt_iov *to, int flags)
+{
+	return receive(engine, fd, stream, to, flags);
 }
 
 /*

@@ -32,6 +32,7 @@
 #define QUESTION_PATIENCE 10000000	/* ns that a call which is not to wait does, until the peer knows where our nonce stands */
 #define IMPATIENCE 1000000000	/* ns that none does after it was in vain */
 #define DEAF_TICKS 20000	/* cycles of sending only, between two looks at what has come: some microseconds */
+#define SHUNT_HOT inline __attribute__((always_inline))
 #define SMALL 2048	/* at most half of the smallest ring, so that credit always makes room for it */
 
 static int dead_error(struct shunt_stream *stream)
@@ -68,7 +69,7 @@ static size_t place(struct shunt_stream *stream, struct shunt_iov *from, size_t 
 }
 
 /* The kernel could not deliver what comes before the link's bytes. */
-static int reset_before(struct shunt_stream *stream)
+int shunt_tx_reset_before(struct shunt_stream *stream)
 {
 	int error;
 
@@ -78,7 +79,7 @@ static int reset_before(struct shunt_stream *stream)
 }
 
 /* The reader may have room for us that is less than half its ring: once for all that it has given. */
-static void say_blocked(struct shunt_stream *stream)
+void shunt_tx_say_blocked(struct shunt_stream *stream)
 {
 	uint64_t consumed = atomic_load(&stream->seat->out.ring.consumed);
 
@@ -116,7 +117,7 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 
 		if (shunt_heading_unpassed(&out->heading) && shunt_stream_tcp_closed(stream)) {
 			/* Bytes before the error are reported first; the kernel keeps the error for the next call. */
-			error = taken || done ? -EPIPE : reset_before(stream);
+			error = taken || done ? -EPIPE : shunt_tx_reset_before(stream);
 			break;
 		}
 		/* The program may have been told of that room. */
@@ -154,20 +155,16 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 	if (__builtin_expect(taken < bytes, 0) && error == -EAGAIN) {
 		shunt_overflow_note(stream);
 		if (!has_room(stream, bytes - taken))
-			say_blocked(stream);
+			shunt_tx_say_blocked(stream);
 	}
 	shunt_bytes_add(&tx->bytes, before, taken, true);
 	return taken ? (ssize_t)taken : error;
 }
 
-static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			struct shunt_iov *from, size_t bytes, int flags)
+int shunt_tx_ready_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_seat_out *out = &stream->seat->out;
-	struct iovec part[SHUNT_IOV_BATCH];
-	struct msghdr message = { .msg_iov = part };
-	ssize_t sent;
 	int unsent;
 
 	shunt_assert_held(&stream->tx.lock);
@@ -190,7 +187,21 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 	if (__builtin_expect(shunt_heading_unpassed(&out->heading), 0) &&
 	    !shunt_lane_handed_over(stream->seat->lane, stream->seat))
 		return -EAGAIN;
+	return 0;
+}
 
+static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			struct shunt_iov *from, size_t bytes, int flags)
+{
+	struct shunt_tx *tx = &stream->tx;
+	struct iovec part[SHUNT_IOV_BATCH];
+	struct msghdr message = { .msg_iov = part };
+	int unready = shunt_tx_ready_tcp(engine, fd, stream);
+	ssize_t sent;
+
+	shunt_assert_held(&stream->tx.lock);
+	if (unready)
+		return unready;
 	/* The rest is sent by the next turn of the caller's loop. */
 	message.msg_iovlen = shunt_iov_cut(from, bytes, part);
 	sent = engine->sys->sendmsg(fd, &message, flags | MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -219,12 +230,12 @@ void shunt_tx_leave_link(struct shunt_engine *engine, int fd, struct shunt_strea
 }
 
 /* The peer's position is not known: TCP_USER_TIMEOUT runs, and the kernel's own keepalive. */
-static ssize_t wait_for_peer(struct shunt_stream *stream)
+static int wait_for_peer(struct shunt_stream *stream)
 {
 	if (shunt_end_has(&stream->end, SHUNT_END_BROKEN))
 		return dead_error(stream);
 	if (shunt_stream_tcp_closed(stream))
-		return reset_before(stream);
+		return shunt_tx_reset_before(stream);
 	shunt_user_timeout_begin(stream);
 	return -EAGAIN;
 }
@@ -253,13 +264,12 @@ static void listen_now_and_then(struct shunt_engine *engine, struct shunt_seat_o
 	shunt_group_poll(&engine->group);
 }
 
-/* One attempt, without waiting. Bytes taken, -EAGAIN or -errno. */
-static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-		       struct shunt_iov *from, size_t done, int flags)
+/* May the next bytes go, and on which track? 0, -EAGAIN or -errno. A switch that is due makes *bytes fewer. */
+static SHUNT_HOT int prepare(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			  size_t *bytes)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_seat_out *out = &stream->seat->out;
-	size_t bytes = from->left;
 
 	shunt_assert_held(&stream->tx.lock);
 	if (__builtin_expect(!out->quick, 0)) {
@@ -272,9 +282,9 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		if (shunt_rest_holds(stream))
 			return -EAGAIN;
 		shunt_track_choose(engine, stream);
-		if (out->flip_at != SHUNT_NEVER && bytes > out->flip_at - tx->offset &&
+		if (out->flip_at != SHUNT_NEVER && *bytes > out->flip_at - tx->offset &&
 		    out->flip_at > tx->offset)
-			bytes = out->flip_at - tx->offset;
+			*bytes = out->flip_at - tx->offset;
 	}
 	if (shunt_heading_on_link(&out->heading))
 		listen_now_and_then(engine, out);
@@ -282,9 +292,33 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 		return dead_error(stream);
 	if (shunt_stream_looks_released(stream))
 		shunt_tx_leave_link(engine, fd, stream);
-	if (shunt_heading_on_link(&out->heading))
+	return 0;
+}
+
+int shunt_tx_prepare(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+		     size_t *bytes)
+{
+	return prepare(engine, fd, stream, bytes);
+}
+
+/* One attempt, without waiting. Bytes taken, -EAGAIN or -errno. */
+static SHUNT_HOT ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+				 struct shunt_iov *from, size_t done, int flags)
+{
+	size_t bytes = from->left;
+	int error = prepare(engine, fd, stream, &bytes);
+
+	if (__builtin_expect(error, 0))
+		return error;
+	if (shunt_heading_on_link(&stream->seat->out.heading))
 		return send_link(engine, stream, from, bytes, done, flags);
 	return send_tcp(engine, fd, stream, from, bytes, flags);
+}
+
+ssize_t shunt_tx_attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			 struct shunt_iov *from, size_t done, int flags)
+{
+	return attempt(engine, fd, stream, from, done, flags);
 }
 
 static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
@@ -329,6 +363,38 @@ static int await_question(struct shunt_engine *engine, int *fd, struct shunt_str
 	return -EAGAIN;
 }
 
+/* Bytes before an error are reported first, the error by the next call (sk_err): EPIPE by any send. */
+static void keep_error(struct shunt_stream *stream, int error)
+{
+	if (error == EPIPE) {
+		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD, 0);
+	} else if (error != EAGAIN && error != EINTR && error != ERESTART && error != EFAULT) {
+		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD, error);
+		if (shunt_stream_tcp_closed(stream)) /* and has given its error to us */
+			shunt_stream_was_reset(stream, error);
+	}
+}
+
+int shunt_tx_wait(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
+		  uint64_t *deadline, size_t done, bool wait)
+{
+	int result;
+
+	shunt_assert_held(&stream->tx.lock);
+	if (!wait)
+		return done ? -EAGAIN : await_question(engine, fd, stream);
+	result = wait_for_room(engine, fd, stream, deadline, done > 0);
+	return !result && done && shunt_streams_kernel_fails(stream, *fd) ? -EAGAIN : result;
+}
+
+ssize_t shunt_tx_result(struct shunt_stream *stream, size_t done, ssize_t result)
+{
+	shunt_assert_held(&stream->tx.lock);
+	if (done && result < 0)
+		keep_error(stream, (int)-result); /* an errno */
+	return done ? (ssize_t)done : result;
+}
+
 static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			struct shunt_iov *from, int flags)
 {
@@ -345,27 +411,12 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 				return done;
 			continue;
 		}
-		if (taken == -EAGAIN && !wait && !done)
-			taken = await_question(engine, &fd, stream);
-		if (!taken)
-			continue;
-		if (taken != -EAGAIN || !wait)
-			break;
-		taken = wait_for_room(engine, &fd, stream, &deadline, done > 0);
-		if (!taken && done && shunt_streams_kernel_fails(stream, fd))
-			return done;
+		if (taken == -EAGAIN)
+			taken = shunt_tx_wait(engine, &fd, stream, &deadline, done, wait);
 		if (taken)
 			break;
 	}
-	/* Bytes before an error are reported first, the error by the next call (sk_err): EPIPE by any send. */
-	if (done && taken == -EPIPE)
-		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD, 0);
-	if (done && taken != -EAGAIN && taken != -EINTR && taken != -ERESTART && taken != -EPIPE && taken != -EFAULT) {
-		shunt_end_learn(&stream->end, SHUNT_LEARN_UNTOLD, (int)-taken); /* an errno */
-		if (shunt_stream_tcp_closed(stream))	/* and has given its error to us */
-			shunt_stream_was_reset(stream, (int)-taken);
-	}
-	return done ? (ssize_t)done : taken;
+	return shunt_tx_result(stream, done, taken);
 }
 
 /* From the program's own buffer, which is registered meanwhile. */

@@ -72,6 +72,19 @@ compare "both ends" "$shunt_run" "$shunt_run"
 carried "both ends"
 compare "only the server" "$shunt_run" ""
 compare "only the client" "" "$shunt_run"
+
+# Bytes that io.Copy() moves between two connections stay on the link (splice).
+relayed() {
+	local link tcp
+	link=$(counter link "$work"/now.stat.*) tcp=$(counter tcp "$work"/now.stat.*)
+	echo "# $link bytes by the link, $tcp by TCP"
+	[ "$link" -gt $((9 * tcp)) ] && [ "$link" -gt 100000000 ]
+}
+
+run_pair "$work/relay" "" "" relay
+run_pair "$work/now" "$shunt_run" "$shunt_run" relay
+check "a relay: as bare" cmp "$work/relay" "$work/now"
+check "a relay: by the link" relayed
 SHUNT_BORN=auto compare "connections used again" "$shunt_run" "$shunt_run"
 
 if python3 "$work/refuse" true; then

@@ -44,6 +44,7 @@ tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/options.c \
 	tests/calls/cases/owners.c \
 	tests/calls/cases/pipes.c \
+	tests/calls/cases/splice.c \
 	tests/calls/cases/pointers.c \
 	tests/calls/cases/poll.c \
 	tests/calls/cases/processes.c \

@@ -89,7 +89,6 @@ void a_silent_stranger_that_dies_is_no_end(void **state);
 void a_link_has_one_patience(void **state);
 void answers_at_the_last_moment_are_counted(void **state);
 void patience_comes_back(void **state);
-void a_call_that_must_not_wait_does_not(void **state);
 void who_leaves_waits_no_longer(void **state);
 
 #endif

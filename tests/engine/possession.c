@@ -337,7 +337,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_link_has_one_patience),
 		cmocka_unit_test(answers_at_the_last_moment_are_counted),
 		cmocka_unit_test(patience_comes_back),
-		cmocka_unit_test(a_call_that_must_not_wait_does_not),
 		cmocka_unit_test(who_leaves_waits_no_longer),
 	};
 

@@ -199,43 +199,6 @@ void patience_comes_back(void **state)
 	end();
 }
 
-static int splice_from(int i)
-{
-	return shunt_stream_retire_input(engines[0], bed.pair[i].side[0].fd, ours(i),
-					 SHUNT_REASON_SPLICE, true);
-}
-
-static int splice_to(int i)
-{
-	return shunt_stream_retire_output(engines[0], bed.pair[i].side[0].fd, ours(i),
-					  SHUNT_REASON_SPLICE);
-}
-
-/* A call that must not wait reads what is here, and asks for the rest. */
-void a_call_that_must_not_wait_does_not(void **state)
-{
-	(void)state;
-	make(2);
-	put(0, 1, 100, 0);
-	assert_int_equal(splice_from(0), -EAGAIN);
-	assert_int_equal(get(0, 1, 100), 100);
-	assert_int_equal(splice_from(0), -EAGAIN);
-	assert_int_equal(stream_retiring(ours(0)), SHUNT_RETIRING);
-	assert_int_equal(splice_from(0), -EAGAIN);
-	assert_int_equal(waits, 0);
-	step(1);
-	step(0);
-	assert_int_equal(splice_from(0), 0);
-	assert_int_equal(stream_state(ours(0)), SHUNT_PLAIN);
-	shunt_stream_set_nonblocking(ours(1), true);
-	assert_int_equal(splice_to(1), -EAGAIN);
-	assert_int_equal(waits, 0);
-	pass_ms(201);
-	assert_int_equal(splice_to(1), 0);
-	assert_int_equal(waits, 0);
-	end();
-}
-
 /* It has handed its streams back, and does not say what its end of the link had brought: who confines itself waits no longer. */
 void who_leaves_waits_no_longer(void **state)
 {

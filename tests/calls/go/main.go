@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What Go programs do with connections. server: prints its port and does what each client asks for. client ADDRESS: asks for
 // all of it, and prints what came. soak ADDRESS SECONDS: connections under signals, garbage collections and threads that end.
-// pings ADDRESS CONNECTIONS SECONDS: round trips a second. With NOISE set, the server has the signals, too.
+// relay ADDRESS: what passes through the server, from one connection to another. pings ADDRESS CONNECTIONS SECONDS: round trips a second. With NOISE set, the server has the signals, too.
 package main
 
 import (
@@ -107,6 +107,14 @@ func serve(connection *net.TCPConn) {
 	case "copy": // by splice(2), where nothing is buffered
 		io.CopyN(connection, reader, int64(reader.Buffered()))
 		io.Copy(connection, connection)
+	case "relay": // from one connection to another and back, by splice(2) as well
+		behind := dial(connection.LocalAddr().String(), "echo", 0)
+		io.CopyN(behind, reader, int64(reader.Buffered()))
+		go func() {
+			io.Copy(behind, connection)
+			behind.CloseWrite()
+		}()
+		io.Copy(connection, behind)
 	case "hash":
 		all, _ := io.ReadAll(reader)
 		fmt.Fprintln(connection, hash(all))
@@ -289,6 +297,7 @@ func client(address, webAddress string) {
 	pingPong(address, "copy")
 	stream(address, "echo", 5000000)
 	stream(address, "copy", 5000000)
+	stream(address, "relay", 5000000)
 	stream(address, "hash", 5000000)
 	asked(address, "file", 3000000)
 	asked(address, "vector", 300)
@@ -402,6 +411,9 @@ func main() {
 		fmt.Println("twice", len(rest(connection)) > 0)
 	case "client":
 		client(os.Args[2], os.Args[3])
+	case "relay":
+		stream(os.Args[2], "relay", 40000000)
+		asked(os.Args[2], "exit", 0)
 	case "soak":
 		seconds, _ := strconv.Atoi(os.Args[3])
 		soak(os.Args[2], seconds)
