@@ -14,8 +14,9 @@
  * `copy`: SHUNT_COPY. How many. After a fault none, and to->bad. The kernel has what was sent together in one
  * buffer, too, and copies that whole or not at all.
  */
-static inline size_t shunt_peek_ring(struct shunt_seat_in *in, struct shunt_iov *to, bool discard,
-				     uint64_t head, const uint64_t *copy)
+static inline __attribute__((always_inline)) size_t
+shunt_peek_ring(struct shunt_seat_in *in, struct shunt_iov *to, bool discard, uint64_t head,
+		const uint64_t *copy)
 {
 	uint64_t end = atomic_load_explicit(&in->tail, memory_order_acquire);
 	uint64_t next = atomic_load_explicit(&in->next_from, memory_order_acquire);

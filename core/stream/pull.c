@@ -49,7 +49,8 @@ static int send_rest(struct pull *pull, struct shunt_iov *from)
 
 	shunt_assert_held(&stream->tx.lock);
 	while (from->left) {
-		sent = shunt_tx_attempt(pull->engine, pull->fd, stream, from, 0, pull->flags);
+		sent = shunt_tx_transmit(pull->engine, pull->fd, stream, from,
+					 pull->flags | MSG_DONTWAIT);
 		if (sent < 0 && sent != -EAGAIN)
 			break;
 		if (sent >= 0)

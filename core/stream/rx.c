@@ -22,7 +22,7 @@
 #include "core/stream/wait.h"
 
 #define LARGE_RING (1 << 20)
-#define SHUNT_HOT inline __attribute__((always_inline))
+#define SHUNT_HOT inline __attribute__((always_inline))	/* shunt_rx_receive() is not to cost the others a call */
 #define SMALL 2048	/* a sender waits with such a message until all of it has room: tx.c */
 
 void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link)
@@ -59,7 +59,7 @@ static bool is_full(const struct shunt_seat_in *in)
  * Room comes back to the sender by halves of the ring (XR-18), or less (credit_step). It also comes back when the
  * sender waits and the ring has been read (CP-02). If that has just been missed here, a step is still to come.
  */
-static void give_credit(struct shunt_stream *stream, uint64_t head)
+static SHUNT_HOT void give_credit(struct shunt_stream *stream, uint64_t head)
 {
 	struct shunt_seat_in *in = &stream->seat->in;
 	uint32_t work = SHUNT_WORK_CREDIT;
@@ -82,7 +82,7 @@ static void give_credit(struct shunt_stream *stream, uint64_t head)
 	shunt_lane_request(stream->seat->lane, stream->seat, work);
 }
 
-static ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *stream,
+static SHUNT_HOT ssize_t receive_link(struct shunt_engine *engine, struct shunt_stream *stream,
 			    struct shunt_iov *to, int flags)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -181,7 +181,7 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 }
 
 /* An announced end of the present track or ring has been reached. */
-static bool switch_due(const struct shunt_stream *stream)
+static SHUNT_HOT bool switch_due(const struct shunt_stream *stream)
 {
 	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
 
@@ -190,7 +190,7 @@ static bool switch_due(const struct shunt_stream *stream)
 }
 
 /* One attempt, without waiting. Bytes, 0 at the end, -EAGAIN or -errno. */
-static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+static SHUNT_HOT ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 		       struct shunt_iov *to, int flags)
 {
 	struct shunt_rx *rx = &stream->rx;
@@ -231,7 +231,7 @@ static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream 
 	}
 }
 
-static bool ends_ahead(const struct shunt_seat_in *in)
+static SHUNT_HOT bool ends_ahead(const struct shunt_seat_in *in)
 {
 	return shunt_proof_end_of_track(in) != SHUNT_NEVER ||
 	       atomic_load_explicit(&in->next_from, memory_order_relaxed) != SHUNT_NEVER;
@@ -270,8 +270,8 @@ SHUNT_NO_LOCK_ANALYSIS static void expire(struct shunt_engine *engine, struct sh
 }
 
 /* Between two attempts: rx.lock is given up, and taken again. 0 or -errno. */
-static int wait_for_more(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
-			 uint64_t *deadline, bool moved)
+static SHUNT_HOT int wait_for_more(struct shunt_engine *engine, int *fd,
+				   struct shunt_stream *stream, uint64_t *deadline, bool moved)
 {
 	int result;
 
@@ -282,7 +282,7 @@ static int wait_for_more(struct shunt_engine *engine, int *fd, struct shunt_stre
 }
 
 /* SO_RCVLOWAT: what a blocking receive waits for. */
-static size_t low_water(struct shunt_stream *stream, size_t room)
+static SHUNT_HOT size_t low_water(struct shunt_stream *stream, size_t room)
 {
 	size_t low = atomic_load_explicit(&stream->options.low_water, memory_order_relaxed);
 
@@ -304,7 +304,7 @@ struct place {
 };
 
 /* Two switches may have been announced for the same byte: then the track is the one it was. So it is behind a nonce. */
-static bool has_switched(const struct shunt_stream *stream, const struct place *from)
+static SHUNT_HOT bool has_switched(const struct shunt_stream *stream, const struct place *from)
 {
 	return from->link != shunt_intake_on_link(&stream->seat->in.intake) ||
 	       from->boundary == atomic_load_explicit(&stream->rx.head, memory_order_relaxed);
@@ -314,7 +314,7 @@ static bool has_switched(const struct shunt_stream *stream, const struct place *
  * Fewer bytes than asked mean that there are no more now (epoll(7), Q9). So a receive goes on past a switch, but not
  * past urgent data, as in the kernel.
  */
-static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+static SHUNT_HOT bool goes_on(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 		    const struct place *from, bool cut)
 {
 	return cut || from->ring != stream->seat->in.ring.at ||
@@ -323,7 +323,8 @@ static bool goes_on(struct shunt_engine *engine, int fd, struct shunt_stream *st
 }
 
 /* The next thing that the kernel would tell is its error, and it must be there for the next call. */
-static bool is_kernels_error(struct shunt_engine *engine, int fd, const struct shunt_stream *stream)
+static SHUNT_HOT bool is_kernels_error(struct shunt_engine *engine, int fd,
+				       const struct shunt_stream *stream)
 {
 	int bytes = 0;
 

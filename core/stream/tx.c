@@ -32,7 +32,7 @@
 #define QUESTION_PATIENCE 10000000	/* ns that a call which is not to wait does, until the peer knows where our nonce stands */
 #define IMPATIENCE 1000000000	/* ns that none does after it was in vain */
 #define DEAF_TICKS 20000	/* cycles of sending only, between two looks at what has come: some microseconds */
-#define SHUNT_HOT inline __attribute__((always_inline))
+#define SHUNT_HOT inline __attribute__((always_inline))	/* shunt_tx_prepare() is not to cost the others a call */
 #define SMALL 2048	/* at most half of the smallest ring, so that credit always makes room for it */
 
 static int dead_error(struct shunt_stream *stream)
@@ -245,7 +245,7 @@ static int wait_for_peer(struct shunt_stream *stream)
  * so. A thread that has polled between two sends has heard. Polls of other threads are not looked at: each writes
  * their count, and each send would wait for it.
  */
-static void listen_now_and_then(struct shunt_engine *engine, struct shunt_seat_out *out)
+static SHUNT_HOT void listen_now_and_then(struct shunt_engine *engine, struct shunt_seat_out *out)
 {
 	uint64_t now;
 
@@ -302,8 +302,8 @@ int shunt_tx_prepare(struct shunt_engine *engine, int fd, struct shunt_stream *s
 }
 
 /* One attempt, without waiting. Bytes taken, -EAGAIN or -errno. */
-static SHUNT_HOT ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-				 struct shunt_iov *from, size_t done, int flags)
+static ssize_t attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+		       struct shunt_iov *from, size_t done, int flags)
 {
 	size_t bytes = from->left;
 	int error = prepare(engine, fd, stream, &bytes);
@@ -313,12 +313,6 @@ static SHUNT_HOT ssize_t attempt(struct shunt_engine *engine, int fd, struct shu
 	if (shunt_heading_on_link(&stream->seat->out.heading))
 		return send_link(engine, stream, from, bytes, done, flags);
 	return send_tcp(engine, fd, stream, from, bytes, flags);
-}
-
-ssize_t shunt_tx_attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			 struct shunt_iov *from, size_t done, int flags)
-{
-	return attempt(engine, fd, stream, from, done, flags);
 }
 
 static int wait_for_room(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
@@ -417,6 +411,12 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 			break;
 	}
 	return shunt_tx_result(stream, done, taken);
+}
+
+ssize_t shunt_tx_transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			  struct shunt_iov *from, int flags)
+{
+	return transmit(engine, fd, stream, from, flags);
 }
 
 /* From the program's own buffer, which is registered meanwhile. */

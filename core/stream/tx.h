@@ -28,9 +28,9 @@ int shunt_tx_prepare(struct shunt_engine *engine, int fd, struct shunt_stream *s
 		     size_t *bytes);
 /* The same for bytes that are to go over TCP. */
 int shunt_tx_ready_tcp(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
-/* One attempt, without waiting, of a call that has sent `done` bytes. Bytes taken, -EAGAIN or -errno. */
-ssize_t shunt_tx_attempt(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			 struct shunt_iov *from, size_t done, int flags);
+/* A send, as shunt_stream_send() makes it. */
+ssize_t shunt_tx_transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			  struct shunt_iov *from, int flags);
 /* The kernel could not deliver what comes before the link's bytes: -errno. */
 int shunt_tx_reset_before(struct shunt_stream *stream);
 /* The peer is told that a sender waits for room in its ring. */
