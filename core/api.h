@@ -19,6 +19,7 @@
 #include "core/base/reason.h"
 #include "core/base/sys.h"
 #include "core/fd/file.h"
+#include "core/stream/splice.h"
 
 /* "schema" of each JSON object that Shunt writes: one more when a member goes or changes its meaning. docs/VERSIONS.md */
 #define SHUNT_JSON_SCHEMA 1
@@ -195,25 +196,6 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 			  const struct iovec *iov, int iovcnt, int flags);
 ssize_t shunt_stream_recv(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			  const struct iovec *iov, int iovcnt, int flags);
-/*
- * splice() between a stream and a pipe, by copies. `give` and `take` move up to `bytes` to or from the pipe without waiting,
- * with a lock of the stream held: how many, or -errno. -ENOBUFS: the pipe is full, 0: it is empty. Bytes that the pipe does not
- * take stay in the stream, and no more are taken from a pipe than the stream has room for.
- */
-typedef ssize_t shunt_give(int pipe, const void *bytes, size_t count);
-typedef ssize_t shunt_take(int pipe, void *bytes, size_t count);
-/*
- * Does not wait. Bytes; 0: the end of the stream; -EAGAIN: it has none now; -ENOBUFS; -ERESTART: begin anew, the stream may be
- * the kernel's by now; or -errno.
- */
-ssize_t shunt_stream_pour(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			  int pipe, shunt_give *give, size_t bytes);
-/*
- * Waits for room in the stream, like shunt_stream_send(), and for nothing in the pipe. Bytes; 0: the pipe was empty; -ERESTART
- * as above; or -errno. `more`: as MSG_MORE.
- */
-ssize_t shunt_stream_pull(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			  int pipe, shunt_take *take, size_t bytes, bool more);
 /* shutdown(), including the real call. */
 int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stream *stream, int how);
 /* FIONREAD (= SIOCINQ) and SIOCOUTQ: bytes, or -errno. */

@@ -24,7 +24,7 @@ stream_sources = \
 	core/stream/pinned.c core/stream/pinned.h \
 	core/stream/pour.c \
 	core/stream/proof.c core/stream/proof.h \
-	core/stream/pull.c \
+	core/stream/pull.c core/stream/splice.h \
 	core/stream/queued.c core/stream/queued.h \
 	core/stream/ready.c core/stream/ready.h \
 	core/stream/reset_unread.c core/stream/reset_unread.h \

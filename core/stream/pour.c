@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a stream into a pipe, as splice() moves bytes (core/api.h). The pipe takes them from the ring itself, and those
+ * From a stream into a pipe, as splice() moves bytes (splice.h). The pipe takes them from the ring itself, and those
  * of TCP from a copy. They are read only as far as the pipe has taken them, under one hold of rx.lock. So none is lost
  * where another writer has filled the pipe.
  */
 #include <errno.h>
 #include "core/base/iov.h"
-#include "core/engine.h"
 #include "core/fd/thread.h"
+#include "core/poll/group.h"
 #include "core/stream/handover.h"
 #include "core/stream/offer.h"
 #include "core/stream/rx.h"
+#include "core/stream/splice.h"
+#include "core/stream/stream.h"
 #include "core/stream/stream_end.h"
+#include "core/stream/stream_error.h"
 #include "core/stream/stream_option.h"
 
 #define TCP_PIECE 4096	/* on its way to the link, a stream has few bytes on TCP */
@@ -110,7 +113,7 @@ ssize_t shunt_stream_pour(struct shunt_engine *engine, int fd, struct shunt_stre
 		return -ENOMEM;
 	shunt_thread_begin();
 	shunt_lock_take(&stream->rx.lock);
-	if (shunt_stream_is(engine, fd, stream) && !shunt_stream_is_kernels(stream))
+	if (shunt_streams_still(engine, &pour.fd, stream) && !shunt_stream_is_kernels(stream))
 		done = pour_all(&pour, bytes);
 	shunt_lock_leave(&stream->rx.lock);
 	if (__builtin_expect(stream->parting == SHUNT_ORPHANED, 0))

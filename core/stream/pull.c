@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From a pipe into a stream, as splice() moves bytes (core/api.h). There is room for them before they are taken from the
+ * From a pipe into a stream, as splice() moves bytes (splice.h). There is room for them before they are taken from the
  * pipe: on a link in the stage, where the pipe writes them itself. The peer's ring has as much, or the stage stands in
  * for it (overflow.h). Both locks that this needs are under tx.lock, so the room stays.
  *
@@ -10,22 +10,29 @@
 #include <errno.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include "core/base/config.h"
 #include "core/base/iov.h"
-#include "core/engine.h"
+#include "core/base/sys.h"
 #include "core/fd/thread.h"
+#include "core/lane/lane.h"
 #include "core/lane/send_queue.h"
 #include "core/poll/cancel.h"
+#include "core/poll/group.h"
 #include "core/stream/credit.h"
 #include "core/stream/handover.h"
 #include "core/stream/kernel_tcp.h"
 #include "core/stream/offer.h"
 #include "core/stream/overflow.h"
 #include "core/stream/rx.h"
+#include "core/stream/splice.h"
+#include "core/stream/stream.h"
 #include "core/stream/stream_end.h"
+#include "core/stream/stream_error.h"
 #include "core/stream/stream_option.h"
 #include "core/stream/tx.h"
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
+#include "core/trace/histogram.h"
 
 #define TCP_PIECE 4096
 
@@ -73,10 +80,10 @@ static int ask_kernel(struct pull *pull)
 	struct msghdr nothing = { .msg_iovlen = 0 };
 
 	shunt_assert_held(&pull->stream->tx.lock);
-	if (pull->engine->sys->ppoll(&ask, 1, &none, NULL) <= 0)
+	if (pull->stream->group->sys->ppoll(&ask, 1, &none, NULL) <= 0)
 		return -EAGAIN;
 	if (ask.revents & (POLLERR | POLLHUP) &&
-	    pull->engine->sys->sendmsg(pull->fd, &nothing, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+	    pull->stream->group->sys->sendmsg(pull->fd, &nothing, MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		return (int)shunt_stream_told_error(pull->stream, errno);
 	return ask.revents & POLLOUT ? 0 : -EAGAIN;
 }
@@ -156,8 +163,8 @@ static size_t find_room(struct pull *pull, bool apart, void **at)
 		atomic_store(&out->starved, true);
 		if (atomic_load_explicit(&out->gather_since, memory_order_relaxed))
 			shunt_lane_push(stream->seat->lane, stream->seat);
-		shunt_group_poll(&pull->engine->group);
-		if (!look && out->ring.bytes < pull->engine->config.ring_max &&
+		shunt_group_poll(stream->group);
+		if (!look && out->ring.bytes < stream->group->config->ring_max &&
 		    !atomic_load(&out->ring.offer))
 			shunt_credit_look(stream);
 	}
@@ -256,7 +263,7 @@ ssize_t shunt_stream_pull(struct shunt_engine *engine, int fd, struct shunt_stre
 		return -ENOMEM;
 	shunt_thread_begin();
 	shunt_lock_take(&stream->tx.lock);
-	if (shunt_stream_is(engine, fd, stream) && !shunt_stream_is_kernels(stream))
+	if (shunt_streams_still(engine, &pull.fd, stream) && !shunt_stream_is_kernels(stream))
 		done = pull_all(&pull, bytes);
 	if (done > 0)
 		shunt_histogram_add(stream->tx.sizes, SHUNT_SIZE_BUCKETS, (uint64_t)done);
