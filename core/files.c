@@ -8,6 +8,7 @@
 #include "core/base/address.h"
 #include "core/born.h"
 #include "core/engine.h"
+#include "core/fd/uring_file.h"
 #include "core/peer/listen.h"
 #include "core/qos/pacing.h"
 #include "core/stream/rx.h"
@@ -200,7 +201,7 @@ void shunt_file_duplicated(struct shunt_engine *engine, int old, int fd)
 {
 	struct shunt_file *file = shunt_file(engine, old);
 
-	if (!file || file->kind == SHUNT_FILE_PRIVATE)
+	if (!file || file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_RING)
 		return;
 	shunt_lock_take(&engine->streams_lock);
 	if (file->kind == SHUNT_FILE_STREAM)
@@ -297,6 +298,13 @@ static void close_set(struct shunt_engine *engine, struct shunt_epset *set, int 
 		shunt_epset_close(engine, set);
 }
 
+/* Whoever made the entry may use it again. */
+static void close_ring(struct shunt_engine *engine, struct shunt_uring_file *ring, int fd)
+{
+	shunt_files_close(engine->fds.files, fd);
+	atomic_store(&ring->used, false);
+}
+
 void shunt_file_closing(struct shunt_engine *engine, int fd)
 {
 	struct shunt_file *file = shunt_files_get(engine->fds.files, fd);
@@ -310,6 +318,8 @@ void shunt_file_closing(struct shunt_engine *engine, int fd)
 		return;
 	if (file->kind == SHUNT_FILE_STREAM)
 		close_stream(engine, (struct shunt_stream *)file, fd);
+	else if (file->kind == SHUNT_FILE_RING)
+		close_ring(engine, (struct shunt_uring_file *)file, fd);
 	else
 		close_set(engine, (struct shunt_epset *)file, fd);
 	errno = saved;

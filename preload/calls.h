@@ -157,6 +157,8 @@ struct shunt_traffic;
 	X(int, prlimit64, (pid_t pid, enum __rlimit_resource resource, const struct rlimit64 *limit,	\
 			  struct rlimit64 *old))							\
 													\
+	X(void *, mmap, (void *at, size_t bytes, int prot, int flags, int fd, off_t offset))		\
+	X(void *, mmap64, (void *at, size_t bytes, int prot, int flags, int fd, off64_t offset))	\
 	X(int, mlockall, (int flags))									\
 	X(int, munlockall, (void))									\
 													\
@@ -195,7 +197,38 @@ struct shunt_traffic;
 	X(int, io_uring_queue_init_params, (unsigned int entries, struct io_uring *ring,		\
 					    struct io_uring_params *params))				\
 	X(int, io_uring_queue_init_mem, (unsigned int entries, struct io_uring *ring,			\
-					 struct io_uring_params *params, void *buffer, size_t bytes))
+					 struct io_uring_params *params, void *buffer, size_t bytes))	\
+	X(int, io_uring_queue_mmap, (int fd, struct io_uring_params *params, struct io_uring *ring))	\
+	X(void, io_uring_queue_exit, (struct io_uring *ring))						\
+	X(int, io_uring_submit, (struct io_uring *ring))						\
+	X(int, io_uring_submit_and_wait, (struct io_uring *ring, unsigned int count))			\
+	X(int, io_uring_submit_and_get_events, (struct io_uring *ring))					\
+	X(int, io_uring_submit_and_wait_timeout, (struct io_uring *ring, void **cqe,			\
+						  unsigned int count, void *timeout, void *mask))	\
+	X(int, io_uring_submit_and_wait_min_timeout, (struct io_uring *ring, void **cqe,		\
+						      unsigned int count, void *timeout,		\
+						      unsigned int least_us, void *mask))		\
+	X(int, io_uring_submit_and_wait_reg, (struct io_uring *ring, void **cqe, unsigned int count,	\
+					      int index))						\
+	X(int, io_uring_wait_cqes, (struct io_uring *ring, void **cqe, unsigned int count,		\
+				    void *timeout, void *mask))						\
+	X(int, io_uring_wait_cqe_timeout, (struct io_uring *ring, void **cqe, void *timeout))		\
+	X(int, __io_uring_get_cqe, (struct io_uring *ring, void **cqe, unsigned int submit,		\
+				    unsigned int count, void *mask))					\
+	X(int, io_uring_enter, (unsigned int fd, unsigned int count, unsigned int least,		\
+				unsigned int flags, void *mask))					\
+	X(int, io_uring_enter2, (unsigned int fd, unsigned int count, unsigned int least,		\
+				 unsigned int flags, void *argument, size_t bytes))			\
+	X(int, io_uring_register, (unsigned int fd, unsigned int operation, const void *argument,	\
+				   unsigned int count))							\
+	X(int, io_uring_register_files, (struct io_uring *ring, const int *files, unsigned int count))	\
+	X(int, io_uring_register_files_tags, (struct io_uring *ring, const int *files,			\
+					      const void *tags, unsigned int count))			\
+	X(int, io_uring_register_files_update, (struct io_uring *ring, unsigned int from,		\
+						const int *files, unsigned int count))			\
+	X(int, io_uring_register_files_update_tag, (struct io_uring *ring, unsigned int from,		\
+						    const int *files, const void *tags,			\
+						    unsigned int count))
 
 #define SHUNT_API_CALLS(X)										\
 	X(const char *, shunt_api_version, (void))							\

@@ -11,7 +11,9 @@
  *   child copies memory and descriptors, runs on its parent's stack or a function of its own, and runs no handlers.
  */
 #include <pthread.h>
+#include "core/fd/uring_file.h"
 #include "preload/process.h"
+#include "preload/uring.h"
 
 /* An engine may appear in another thread between prepare and the fork. */
 static __thread bool prepared __attribute__((tls_model("initial-exec")));
@@ -27,6 +29,8 @@ static void parent(void)
 {
 	if (prepared)
 		shunt_engine_fork_parent(shunt_process.engine);
+	if (shunt_uring_watching())
+		shunt_uring_file_share(shunt_process.files);
 }
 
 static void child(void)

@@ -18,6 +18,7 @@ preload_sources = \
 	preload/fork.c \
 	preload/ioctl.c \
 	preload/make.c \
+	preload/map.c \
 	preload/memory.c \
 	preload/message.c \
 	preload/mlock.c preload/mlock.h \
@@ -45,6 +46,8 @@ preload_sources = \
 	preload/touch.c preload/touch.h \
 	preload/transfer.c preload/transfer.h \
 	preload/uring.c preload/uring.h \
+	preload/uring_lib.c \
+	preload/uring_watch.c preload/uring_watch.h \
 	preload/write.c \
 	preload/young.c preload/young.h
 # What memory.c stands in for.

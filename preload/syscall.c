@@ -8,12 +8,14 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/mman.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "preload/confine.h"
 #include "preload/uring.h"
+#include "preload/uring_watch.h"
 
 typedef long raw_call(long number, long a, long b, long c, long d, long e, long f);
 
@@ -178,6 +180,12 @@ static SHUNT_INLINE enum call sort(long number)
 	case SYS_socket: case SYS_epoll_create1: case SYS_close_range:
 		return MAKES;
 	case SYS_io_uring_setup:
+	case SYS_io_uring_enter:
+	case SYS_io_uring_register:
+	case SYS_io_submit:
+#ifdef SYS_mmap
+	case SYS_mmap:
+#endif
 		return RING;
 #ifdef SYS_dup2
 	case SYS_dup2:
@@ -223,6 +231,22 @@ static SHUNT_INLINE enum call sort(long number)
 		return LOCKS;
 	default:
 		return OTHER;
+	}
+}
+
+static long ring_call(long number, long a, long b, long c, long d, long e, long f)
+{
+	switch (number) {
+	case SYS_io_uring_setup:
+		return shunt_uring_setup((uint32_t)a, P(b));
+	case SYS_io_uring_enter:
+		return shunt_uring_enter((int)a, (uint32_t)b, (uint32_t)c, (uint32_t)d, P(e), (size_t)f);
+	case SYS_io_uring_register:
+		return shunt_uring_register((int)a, (uint32_t)b, P(c), (uint32_t)d);
+	case SYS_io_submit:
+		return shunt_uring_aio((unsigned long)a, b, P(c));
+	default:
+		return (long)mmap(P(a), (size_t)b, (int)c, (int)d, (int)e, f);
 	}
 }
 
@@ -284,8 +308,7 @@ static SHUNT_INLINE long look(bool program, long number, long a, long b, long c,
 	case MAKES:
 		return making_call(number, a, b, c);
 	case RING:
-		return shunt_uring_refused() ? shunt_fail(ENOSYS) :
-					       call_pass(number, a, b, c, d, e, f);
+		return ring_call(number, a, b, c, d, e, f);
 	case SPLICES:
 		return splice((int)a, P(b), (int)c, P(d), (size_t)e, (unsigned int)f);
 	case WAITS:

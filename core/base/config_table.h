@@ -168,9 +168,9 @@ UINT(RETURN_MS, return_ms, 0, 600000, 1000, 0, "ms", LIVE,
 	"time that this happens again soon. With 0 they do not return after a queue pair's death")
 UINT(RETURN_MAX_MS, return_max_ms, 0, 3600000, 60000, 0, "ms", LIVE,
 	"the longest such time")
-ENUM(URING, uring, "deny|allow|tcp", 0, FIXED,
-	"policy for a program's rings of io_uring, which see nothing of a link. Deny refuses them, as a kernel "
-	"without io_uring does. Allow lets them be. Tcp lets them be and keeps all streams of the process on TCP "
+ENUM(URING, uring, "watch|deny|allow|tcp", 0, FIXED,
+	"policy for a program's rings of io_uring, which see nothing of a link. Watch looks at what is submitted: "
+	"streams that a ring uses stay on TCP. Deny refuses rings, as a kernel without io_uring does. Allow lets them be. Tcp lets them be and keeps all streams of the process on TCP "
 	"from then on")
 UINT(FLIP, flip_bytes, 0, 1 * G, 0, SIZE, "bytes", FIXED,
 	"torture: move each direction to the other track after a random number of bytes up to this")

@@ -25,6 +25,7 @@
 enum shunt_file_kind {
 	SHUNT_FILE_STREAM = 1,	/* a TCP socket: struct shunt_stream */
 	SHUNT_FILE_EPOLL,	/* an epoll descriptor: struct shunt_epset */
+	SHUNT_FILE_RING,	/* a ring of io_uring: struct shunt_uring_file (uring_file.h) */
 	SHUNT_FILE_PRIVATE,	/* Shunt's own descriptor: for the program it does not exist */
 	/* The program has closed the number: what is open there may be Shunt's, on its way up (own_fds.c). */
 	SHUNT_FILE_CLOSED,

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/uring.h"
 #include "core/fd/own_fds.h"
+#include "core/fd/uring_file.h"
 #include "core/stream/retire.h"
 #include "core/stream/spare.h"
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include "core/engine.h"
@@ -14,19 +16,23 @@
 #define MANY 64
 
 static const char *const said[] = {
+	[SHUNT_URING_WATCHED] = "watched: a stream that a ring uses stays on TCP (SHUNT_URING=watch)",
 	[SHUNT_URING_REFUSED] = "refused, for a ring sees nothing of a link (SHUNT_URING=deny)",
 	[SHUNT_URING_IGNORED] = "allowed, although a ring sees nothing of a link (SHUNT_URING=allow)",
 	[SHUNT_URING_RULES] = "streams stay on TCP, for a ring sees nothing of a link",
 };
 
-void shunt_uring_tell(enum shunt_uring uring)
+void shunt_uring_tell(enum shunt_uring uring, const char *why)
 {
-	shunt_log(SHUNT_LOG_INFO, "io_uring: %s", said[uring]);
+	if (why)
+		shunt_log(SHUNT_LOG_WARN, "io_uring: %s (%s, so it cannot be watched)", said[uring], why);
+	else
+		shunt_log(SHUNT_LOG_INFO, "io_uring: %s", said[uring]);
 }
 
 const char *shunt_uring_text(enum shunt_uring uring)
 {
-	static const char *const words[] = { "none", "refused", "allowed", "tcp" };
+	static const char *const words[] = { "none", "watched", "refused", "allowed", "tcp" };
 
 	return words[uring];
 }
@@ -43,10 +49,27 @@ bool shunt_uring_set(struct shunt_engine *engine, enum shunt_uring uring)
 
 /* --- one that nobody was asked for --- */
 
-/* Does `text` of `length` bytes name a ring? */
-static bool names_ring(const char *text, size_t length)
+/* A line of /proc/PID/maps: is it the memory of a ring that nobody watches? */
+static bool is_strange(struct shunt_files *files, const char *line, size_t length)
 {
-	return memmem(text, length, RING, sizeof(RING) - 1) != NULL;
+	return memmem(line, length, RING, sizeof(RING) - 1) &&
+	       !shunt_uring_file_knows(files, (uintptr_t)strtoull(line, NULL, 16));
+}
+
+/* In `text`, whose last byte is 0. *kept: bytes behind its last whole line. */
+static bool has_strange(struct shunt_files *files, char *text, size_t length, size_t *kept)
+{
+	char *line = text, *end;
+
+	for (; (end = memchr(line, '\n', length)); line = end + 1) {
+		*end = 0;
+		if (is_strange(files, line, (size_t)(end - line)))
+			return true;
+		length -= (size_t)(end - line) + 1;
+	}
+	memmove(text, line, length);
+	*kept = length;
+	return false;
 }
 
 /*
@@ -58,20 +81,27 @@ static bool has_ring(struct shunt_engine *engine)
 	int fd = shunt_own_fds_make(&engine->fds, open("/proc/self/maps", O_RDONLY | O_CLOEXEC));
 	size_t kept = 0;
 	ssize_t bytes;
-	char text[4096];
+	char text[8192];
 	bool found = false;
 
 	if (fd < 0)
 		return false;
-	while (!found && (bytes = engine->sys->read(fd, text + kept, sizeof(text) - kept)) > 0) {
-		size_t length = kept + (size_t)bytes;
-
-		found = names_ring(text, length);
-		kept = length < sizeof(RING) ? length : sizeof(RING) - 1;	/* a name may go on in the next piece */
-		memmove(text, text + length - kept, kept);
+	while (!found && (bytes = engine->sys->read(fd, text + kept, sizeof(text) - 1 - kept)) > 0) {
+		text[kept + (size_t)bytes] = 0;
+		found = has_strange(engine->fds.files, text, kept + (size_t)bytes, &kept);
+		if (kept == sizeof(text) - 1)
+			kept = 0; /* the line of a file with an endless name */
 	}
 	shunt_own_fds_close(&engine->fds, fd);
 	return found;
+}
+
+/* Why rings may reach sockets unseen; NULL: they do not. */
+static const char *unwatched(struct shunt_engine *engine)
+{
+	if (shunt_uring_file_any_escaped(engine->fds.files, engine->forks.pid))
+		return "its submissions do not come by libc";
+	return has_ring(engine) ? "it was made by an instruction" : NULL;
 }
 
 struct some {
@@ -114,24 +144,39 @@ static void leave_links(struct shunt_engine *engine)
 	} while (some.count == MANY);
 }
 
+bool shunt_uring_rules(struct shunt_engine *engine)
+{
+	return atomic_load(&engine->uring) == SHUNT_URING_RULES;
+}
+
 bool shunt_uring_forbids(struct shunt_engine *engine)
 {
+	const char *why;
 	uint64_t now;
-	bool found;
 
-	if (atomic_load(&engine->uring) == SHUNT_URING_RULES)
+	if (shunt_uring_rules(engine))
 		return true;
 	if (engine->config.uring == SHUNT_URING_ALLOW || engine->loop.manual)
 		return false;
 	now = shunt_now(engine);
 	if (now < engine->work.uring_look)
 		return false;
-	found = has_ring(engine);
+	why = unwatched(engine);
 	engine->work.uring_look = now + LOOK_EVERY + LOOK_PART * (shunt_now(engine) - now);
-	if (!found)
+	if (!why)
 		return false;
 	if (shunt_uring_set(engine, SHUNT_URING_RULES))
-		shunt_uring_tell(SHUNT_URING_RULES);
+		shunt_uring_tell(SHUNT_URING_RULES,
+				 engine->config.uring == SHUNT_URING_WATCH ? why : NULL);
 	leave_links(engine);
 	return true;
+}
+
+int shunt_uring_bar(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	if (stream->role == SHUNT_LISTENER)
+		return 0;
+	if (!(atomic_load(&stream->options.asks) & SHUNT_NEEDS_OTHER))
+		shunt_stream_needs(stream, SHUNT_NEEDS_OTHER, true);
+	return shunt_stream_retire(engine, fd, stream, SHUNT_REASON_URING);
 }
