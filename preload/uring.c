@@ -160,6 +160,7 @@ static void enter_table(int fd, const struct shunt_ring_params *params, void *qu
 	atomic_store(&ring->seen, 0);
 	atomic_store(&ring->submitter, NULL);
 	atomic_store(&ring->lock, 0);
+	atomic_store(&ring->step, 0);
 	atomic_store(&ring->queue, queue);
 	atomic_store(&ring->entries, entries);
 	atomic_store(&ring->completions, completions);

@@ -193,6 +193,13 @@ static int serve(const struct shunt_sqe *sqe)
 		       0;
 }
 
+/* The entry's own words are wrong, which the kernel sees as well. */
+static bool kernel_agrees(int result)
+{
+	return result == -EBADF || result == -EFAULT || result == -EINVAL || result == -ELOOP ||
+	       result == -EPERM;
+}
+
 static void look_control(struct shunt_uring_look *look, const struct shunt_uring_walk *walk)
 {
 	struct shunt_file *set = shunt_lookup(walk->sqe.fd);
@@ -207,8 +214,12 @@ static void look_control(struct shunt_uring_look *look, const struct shunt_uring
 	}
 	if (!stream && !(ours && member && member->kind == SHUNT_FILE_EPOLL))
 		return;
-	if (ours && is_servable(look, walk) && answer(look, walk, serve(&walk->sqe)))
-		return;
+	if (ours && is_servable(look, walk)) {
+		int result = serve(&walk->sqe);
+
+		if (kernel_agrees(result) || answer(look, walk, result))
+			return;
+	}
 	if (stream)
 		bar((int)walk->sqe.off, stream);
 	else
@@ -384,15 +395,68 @@ static void enter_unknown(int fd, uint32_t flags)
 	errno = saved;
 }
 
-static bool has_many(struct shunt_uring_file *ring)
+/* Of a thread that submits without the lock, since it is the only one. */
+enum { LOOKS = 1, SUBMITS = 2 };
+
+static uint32_t step_of(uint32_t step)
+{
+	return (uint32_t)shunt_process.pid << 2 | step;
+}
+
+/*
+ * The first thread may have looked and not submitted yet, or be about to look. Once the kernel stands where that look has
+ * ended, the thread has submitted, and perhaps waits for completions.
+ */
+static void await_first(struct shunt_uring_file *ring)
+{
+	struct shunt_uring_sq sq;
+	uint32_t step, head;
+
+	while ((step = atomic_load(&ring->step)) == step_of(LOOKS) || step == step_of(SUBMITS)) {
+		if (step == step_of(SUBMITS) && (!shunt_uring_file_sq(ring, &sq) ||
+						 !shunt_uring_sq_load(sq.head, &head) ||
+						 (int32_t)(head - atomic_load(&ring->seen)) >= 0))
+			break;
+		sched_yield();
+	}
+}
+
+/* A second thread has come: from now on all take the lock. */
+static void become_many(struct shunt_uring_file *ring)
+{
+	atomic_store(&ring->many, true);
+	await_first(ring);
+}
+
+/* True: this thread alone submits, and says when it has: single_end(). */
+static bool single_begin(struct shunt_uring_file *ring)
 {
 	void *us = __builtin_thread_pointer(), *first = NULL;
 
-	if (likely(atomic_load_explicit(&ring->submitter, memory_order_relaxed) == us))
-		return atomic_load_explicit(&ring->many, memory_order_relaxed);
-	if (!atomic_compare_exchange_strong(&ring->submitter, &first, us))
-		atomic_store(&ring->many, true);
-	return atomic_load(&ring->many);
+	if (ring->flags & SHUNT_RING_SINGLE_ISSUER)
+		return true;
+	if (atomic_load_explicit(&ring->many, memory_order_relaxed))
+		return false;
+	if (unlikely(atomic_load_explicit(&ring->submitter, memory_order_relaxed) != us) &&
+	    !atomic_compare_exchange_strong(&ring->submitter, &first, us)) {
+		become_many(ring);
+		return false;
+	}
+	atomic_store(&ring->step, step_of(LOOKS)); /* in one order with `many` */
+	if (likely(!atomic_load_explicit(&ring->many, memory_order_relaxed)))
+		return true;
+	atomic_store(&ring->step, 0);
+	return false;
+}
+
+static void single_submits(struct shunt_uring_file *ring)
+{
+	atomic_store_explicit(&ring->step, step_of(SUBMITS), memory_order_release);
+}
+
+static void single_end(struct shunt_uring_file *ring)
+{
+	atomic_store_explicit(&ring->step, 0, memory_order_release);
 }
 
 /* A fork in another thread leaves it held by the parent. */
@@ -413,6 +477,7 @@ static bool look_ahead(struct shunt_uring_look *look, struct shunt_uring_file *r
 {
 	uint32_t tail;
 
+	look->from = look->to = 0;
 	look->ring = ring;
 	look->serves = !(ring->flags & (SHUNT_RING_SQPOLL | SHUNT_RING_DISABLED));
 	if (!shunt_uring_file_sq(ring, &look->sq) ||
@@ -481,12 +546,31 @@ static long submit_changed(int fd, const struct shunt_uring_look *look, uint32_t
 	return rest < 0 ? taken : taken + rest;
 }
 
+static SHUNT_INLINE long enter_single(int fd, struct shunt_uring_file *ring, uint32_t count,
+				      uint32_t least, uint32_t flags, const void *argument,
+				      size_t bytes)
+{
+	struct shunt_uring_look look;
+	bool known = look_ahead(&look, ring, count);
+	uint32_t wanted = look.to - look.from;
+
+	single_submits(ring);
+	if (unlikely(!known))
+		return enter(fd, count, least, flags, argument, bytes);
+	if (unlikely(look.count))
+		return await(fd, shunt_inside(submit_changed(fd, &look, count, flags)), count,
+			     least, flags, argument, bytes);
+	if (likely(wanted == count))
+		return enter(fd, count, least, flags, argument, bytes);
+	/* Of such a call the kernel does not wait. */
+	return enter(fd, wanted, 0, flags & ~(uint32_t)(GETEVENTS | EXT_ARG), NULL, 0);
+}
+
 long shunt_uring_enter(int fd, uint32_t count, uint32_t least, uint32_t flags, const void *argument,
 		       size_t bytes)
 {
 	struct shunt_uring_file *ring;
-	struct shunt_uring_look look;
-	uint32_t wanted;
+	long result;
 
 	if (!count)
 		return enter(fd, count, least, flags, argument, bytes);
@@ -495,17 +579,10 @@ long shunt_uring_enter(int fd, uint32_t count, uint32_t least, uint32_t flags, c
 		enter_unknown(fd, flags);
 		return enter(fd, count, least, flags, argument, bytes);
 	}
-	if (unlikely(has_many(ring)))
+	if (unlikely(!single_begin(ring)))
 		return await(fd, shunt_inside(submit(fd, ring, count, flags)), count, least, flags,
 			     argument, bytes);
-	if (unlikely(!look_ahead(&look, ring, count)))
-		return enter(fd, count, least, flags, argument, bytes);
-	if (unlikely(look.count))
-		return await(fd, shunt_inside(submit_changed(fd, &look, count, flags)), count,
-			     least, flags, argument, bytes);
-	wanted = look.to - look.from;
-	if (likely(wanted == count))
-		return enter(fd, count, least, flags, argument, bytes);
-	/* Of such a call the kernel does not wait. */
-	return enter(fd, wanted, 0, flags & ~(uint32_t)(GETEVENTS | EXT_ARG), NULL, 0);
+	result = enter_single(fd, ring, count, least, flags, argument, bytes);
+	single_end(ring);
+	return result;
 }

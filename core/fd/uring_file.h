@@ -22,6 +22,8 @@ struct shunt_uring_file {
 	_Atomic uint32_t seen;		/* the position behind the last that was looked at */
 	_Atomic(void *) submitter;	/* the first thread that has submitted, by its thread pointer */
 	_Atomic pid_t lock;		/* 0, or the process of the thread that holds it: a fork leaves it stale */
+	/* While `many` is false: the submitter's process and step (preload/uring_watch.c). A fork leaves it stale. */
+	_Atomic uint32_t step;
 };
 
 /* Its queue. False: it is not known where that lies. */
