@@ -2,7 +2,7 @@
 # One fuzzer for each parser and one for the engine. With --enable-fuzz each is libFuzzer's program; without, it runs
 # the inputs that it is given, which make check-all does.
 fuzzers = tests/fuzz/remote tests/fuzz/channel tests/fuzz/conf tests/fuzz/config tests/fuzz/device tests/fuzz/directory tests/fuzz/go tests/fuzz/shm_segment tests/fuzz/remote_listener \
-	tests/fuzz/link tests/fuzz/model tests/fuzz/peer tests/fuzz/qos_rules tests/fuzz/rules tests/fuzz/witness
+	tests/fuzz/link tests/fuzz/model tests/fuzz/peer tests/fuzz/qos_rules tests/fuzz/rules tests/fuzz/uring_sq tests/fuzz/witness
 check_PROGRAMS += $(fuzzers)
 TESTS += tests/fuzz/corpus.sh
 EXTRA_DIST += tests/fuzz/corpus.sh tests/fuzz/run.sh tests/fuzz/monitor.py tests/fuzz/corpus tests/fuzz/regress
@@ -47,6 +47,10 @@ tests_fuzz_qos_rules_LDFLAGS = $(fuzz_ldflags)
 tests_fuzz_rules_SOURCES = tests/fuzz/rules.c tests/fuzz/fuzz.h $(fuzz_main)
 tests_fuzz_rules_LDADD = $(fuzz_ldadd)
 tests_fuzz_rules_LDFLAGS = $(fuzz_ldflags)
+
+tests_fuzz_uring_sq_SOURCES = tests/fuzz/uring_sq.c tests/fuzz/fuzz.h $(fuzz_main)
+tests_fuzz_uring_sq_LDADD = $(fuzz_ldadd)
+tests_fuzz_uring_sq_LDFLAGS = $(fuzz_ldflags)
 
 fuzz_fake = tests/fuzz/fuzz.h tests/fuzz/fake.c tests/fuzz/fake.h
 
