@@ -151,7 +151,8 @@ static void enter_table(int fd, const struct shunt_ring_params *params, void *qu
 	}
 	ring->file.kind = SHUNT_FILE_RING;
 	ring->flags = params->flags;
-	ring->count = params->sq_entries;
+	atomic_store(&ring->ready, false);
+	ring->sq.count = params->sq_entries;
 	ring->head_at = params->sq.head;
 	ring->tail_at = params->sq.tail;
 	ring->array_at = params->sq.array;
@@ -164,6 +165,7 @@ static void enter_table(int fd, const struct shunt_ring_params *params, void *qu
 	atomic_store(&ring->queue, queue);
 	atomic_store(&ring->entries, entries);
 	atomic_store(&ring->completions, completions);
+	shunt_uring_file_describe(ring);
 	shunt_process_fresh(fd);
 	shunt_files_set(shunt_process.files, fd, &ring->file);
 }
@@ -196,6 +198,7 @@ void shunt_uring_mapped(int fd, off_t offset, void *at)
 		atomic_store(&ring->entries, at);
 	else if (offset == OFFSET_COMPLETIONS)
 		atomic_store(&ring->completions, at);
+	shunt_uring_file_describe(ring);
 }
 
 /* --- by syscall() --- */

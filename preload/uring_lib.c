@@ -216,7 +216,7 @@ static struct shunt_uring_file *ring_at(int fd)
  * What liburing is about to submit: entries up to sqe_tail, of which the kernel does not know yet. It uses them by
  * position, whatever the array says now. True: some were changed, and are to be put back.
  */
-static bool look(struct shunt_uring_look *look, const struct io_uring *ring)
+static bool look(struct shunt_uring_look *look, struct shunt_uring_sq *sq, const struct io_uring *ring)
 {
 	uint32_t mask;
 
@@ -230,7 +230,8 @@ static bool look(struct shunt_uring_look *look, const struct io_uring *ring)
 	if (ring->sqe_tail == look->from)
 		return false;
 	look->ring = ring_at(ring->fd);
-	look->sq = (struct shunt_uring_sq) {
+	look->sq = sq;
+	*sq = (struct shunt_uring_sq) {
 		.head = ring->sq.head,
 		.tail = ring->sq.tail,
 		.entries = ring->sqes,
@@ -258,7 +259,8 @@ static bool look(struct shunt_uring_look *look, const struct io_uring *ring)
 	{                                                                                          \
 		__typeof__(&name) call = FIND(name);                                               \
 		struct shunt_uring_look looked;                                                    \
-		bool changed = look(&looked, ring);                                                \
+		struct shunt_uring_sq sq;                                                          \
+		bool changed = look(&looked, &sq, ring);                                               \
 		int result;                                                                        \
                                                                                                    \
 		if (likely(call && !changed))                                                      \

@@ -303,7 +303,7 @@ static void see(struct shunt_uring_file *ring, uint32_t to)
 		;
 }
 
-void shunt_uring_look(struct shunt_uring_look *look)
+static SHUNT_INLINE void look_over(struct shunt_uring_look *look)
 {
 	struct shunt_uring_file *ring = look->ring;
 	struct shunt_uring_walk walk;
@@ -313,7 +313,7 @@ void shunt_uring_look(struct shunt_uring_look *look)
 	if (unlikely(ring && shunt_uring_file_escaped(ring, look->from) &&
 		     atomic_load_explicit(&ring->maker, memory_order_relaxed) == shunt_process.pid))
 		shunt_uring_unwatched("its submissions do not come by libc");
-	shunt_uring_sq_begin(&walk, &look->sq, look->from, look->to);
+	shunt_uring_sq_begin(&walk, look->sq, look->from, look->to);
 	kind = shunt_uring_sq_next(&walk, shunt_process.files);
 	if (unlikely(kind != SHUNT_SQE_PASSES))
 		look_at_all(look, &walk, kind);
@@ -325,7 +325,7 @@ void shunt_uring_restore(const struct shunt_uring_look *look)
 {
 	uint32_t head;
 
-	if (likely(!look->count) || !shunt_uring_sq_load(look->sq.head, &head))
+	if (likely(!look->count) || !shunt_uring_sq_load(look->sq->head, &head))
 		return;
 	for (uint32_t i = 0; i < look->count; i++) {
 		const struct shunt_uring_change *made = &look->changes[i];
@@ -340,6 +340,11 @@ void shunt_uring_restore(const struct shunt_uring_look *look)
 						    false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 		}
 	}
+}
+
+void shunt_uring_look(struct shunt_uring_look *look)
+{
+	look_over(look);
 }
 
 /* --- io_uring_enter(2) --- */
@@ -409,12 +414,11 @@ static uint32_t step_of(uint32_t step)
  */
 static void await_first(struct shunt_uring_file *ring)
 {
-	struct shunt_uring_sq sq;
+	const struct shunt_uring_sq *sq = shunt_uring_file_sq(ring);
 	uint32_t step, head;
 
 	while ((step = atomic_load(&ring->step)) == step_of(LOOKS) || step == step_of(SUBMITS)) {
-		if (step == step_of(SUBMITS) && (!shunt_uring_file_sq(ring, &sq) ||
-						 !shunt_uring_sq_load(sq.head, &head) ||
+		if (step == step_of(SUBMITS) && (!sq || !shunt_uring_sq_load(sq->head, &head) ||
 						 (int32_t)(head - atomic_load(&ring->seen)) >= 0))
 			break;
 		sched_yield();
@@ -473,27 +477,26 @@ static void lock(struct shunt_uring_file *ring)
 }
 
 /* Looks at what a call for `count` entries would take. False: its memory is not known. */
-static bool look_ahead(struct shunt_uring_look *look, struct shunt_uring_file *ring, uint32_t count)
+static inline bool look_ahead(struct shunt_uring_look *look, struct shunt_uring_file *ring, uint32_t count)
 {
-	uint32_t tail;
+	const struct shunt_uring_sq *sq = shunt_uring_file_sq(ring);
+	uint32_t tail, ready;
 
 	look->from = look->to = 0;
 	look->ring = ring;
+	look->sq = sq;
 	look->serves = !(ring->flags & (SHUNT_RING_SQPOLL | SHUNT_RING_DISABLED));
-	if (!shunt_uring_file_sq(ring, &look->sq) ||
-	    !shunt_uring_sq_load(look->sq.head, &look->from) ||
-	    !shunt_uring_sq_load(look->sq.tail, &tail)) {
+	if (unlikely(!sq || !shunt_uring_sq_load(sq->head, &look->from) ||
+		     !shunt_uring_sq_load(sq->tail, &tail))) {
 		shunt_uring_unwatched("its memory is not known");
 		return false;
 	}
 	atomic_thread_fence(memory_order_acquire);
-	look->to = tail - look->from;
-	if (look->to > look->sq.count)
-		look->to = look->sq.count;
-	if (look->to > count)
-		look->to = count;
-	look->to += look->from;
-	shunt_uring_look(look);
+	ready = tail - look->from;
+	if (unlikely(ready > sq->count))
+		ready = sq->count;
+	look->to = look->from + (ready < count ? ready : count);
+	look_over(look);
 	return true;
 }
 
@@ -546,9 +549,9 @@ static long submit_changed(int fd, const struct shunt_uring_look *look, uint32_t
 	return rest < 0 ? taken : taken + rest;
 }
 
-static SHUNT_INLINE long enter_single(int fd, struct shunt_uring_file *ring, uint32_t count,
-				      uint32_t least, uint32_t flags, const void *argument,
-				      size_t bytes)
+static __attribute__((noinline)) long enter_single(int fd, struct shunt_uring_file *ring,
+						   uint32_t count, uint32_t least, uint32_t flags,
+						   const void *argument, size_t bytes)
 {
 	struct shunt_uring_look look;
 	bool known = look_ahead(&look, ring, count);
@@ -564,6 +567,22 @@ static SHUNT_INLINE long enter_single(int fd, struct shunt_uring_file *ring, uin
 		return enter(fd, count, least, flags, argument, bytes);
 	/* Of such a call the kernel does not wait. */
 	return enter(fd, wanted, 0, flags & ~(uint32_t)(GETEVENTS | EXT_ARG), NULL, 0);
+}
+
+/* A call for so many entries, which are there and pass. */
+static inline bool all_pass(struct shunt_uring_file *ring, uint32_t count)
+{
+	const struct shunt_uring_sq *sq = shunt_uring_file_sq(ring);
+	uint32_t head, tail;
+
+	if (!sq || !shunt_uring_sq_load(sq->head, &head) || !shunt_uring_sq_load(sq->tail, &tail) ||
+	    tail - head < count || count > sq->count || shunt_uring_file_escaped(ring, head))
+		return false;
+	atomic_thread_fence(memory_order_acquire);
+	if (!shunt_uring_sq_passes(sq, head, head + count, shunt_process.files))
+		return false;
+	see(ring, head + count);
+	return true;
 }
 
 long shunt_uring_enter(int fd, uint32_t count, uint32_t least, uint32_t flags, const void *argument,
@@ -582,7 +601,12 @@ long shunt_uring_enter(int fd, uint32_t count, uint32_t least, uint32_t flags, c
 	if (unlikely(!single_begin(ring)))
 		return await(fd, shunt_inside(submit(fd, ring, count, flags)), count, least, flags,
 			     argument, bytes);
-	result = enter_single(fd, ring, count, least, flags, argument, bytes);
+	if (likely(all_pass(ring, count))) {
+		single_submits(ring);
+		result = enter(fd, count, least, flags, argument, bytes);
+	} else {
+		result = enter_single(fd, ring, count, least, flags, argument, bytes);
+	}
 	single_end(ring);
 	return result;
 }

@@ -27,7 +27,7 @@
 #define SHUNT_URING_WORDS 4	/* of an entry, from its beginning, that may be changed */
 
 struct shunt_uring_look {
-	struct shunt_uring_sq sq;
+	const struct shunt_uring_sq *sq;
 	struct shunt_uring_file *ring;	/* NULL: it is not in the table */
 	bool serves;			/* entries may be changed, and are put back */
 	uint32_t from, to;		/* positions. A look lowers `to` where there is no room for more changes */

@@ -120,7 +120,11 @@ static void check_library(struct shunt_patient *patient)
 
 static void check_uring(struct shunt_patient *patient, const char *uring)
 {
-	if (!strcmp(uring, "refused")) {
+	if (!strcmp(uring, "watched")) {
+		shunt_findings_add(
+			&patient->findings, SHUNT_WELL, "io_uring",
+			"the program has rings of io_uring, and streams that they use stay on TCP");
+	} else if (!strcmp(uring, "refused")) {
 		shunt_findings_add(
 			&patient->findings, SHUNT_WELL, "io_uring",
 			"the program asked for io_uring and was refused (SHUNT_URING=deny)");
@@ -128,12 +132,13 @@ static void check_uring(struct shunt_patient *patient, const char *uring)
 		shunt_findings_add(
 			&patient->findings, SHUNT_BAD, "io_uring",
 			"the program may have rings of io_uring, which see nothing of what is on a link");
-		shunt_findings_advise(&patient->findings,
-				      "SHUNT_URING=deny, or SHUNT_URING=tcp if it needs its rings");
+		shunt_findings_advise(
+			&patient->findings,
+			"SHUNT_URING=watch, or SHUNT_URING=deny if it can do without rings");
 	} else if (!strcmp(uring, "tcp")) {
 		shunt_findings_add(
 			&patient->findings, SHUNT_WARN, "io_uring",
-			"the program has a ring of io_uring, so all its streams stay on TCP");
+			"the program has a ring of io_uring that is not watched, so all its streams stay on TCP");
 		shunt_findings_advise(&patient->findings,
 				      "tell the program to use epoll, or SHUNT_URING=deny");
 	}

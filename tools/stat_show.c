@@ -63,12 +63,14 @@ static void show_uring(const json_t *process)
 	char uring[16];
 
 	text_of(process, "uring", uring, sizeof(uring));
-	if (!strcmp(uring, "refused"))
+	if (!strcmp(uring, "watched"))
+		puts("  io_uring: the process has rings, and streams that they use stay on TCP");
+	else if (!strcmp(uring, "refused"))
 		puts("  io_uring: refused (SHUNT_URING=deny)");
 	else if (!strcmp(uring, "allowed"))
 		puts("  io_uring: allowed; a ring sees nothing of what is on a link");
 	else if (!strcmp(uring, "tcp"))
-		puts("  io_uring: the process has a ring, so its streams stay on TCP");
+		puts("  io_uring: the process has a ring that is not watched, so its streams stay on TCP");
 }
 
 /* The size from which on a blocking send is fetched from the program's own buffer. */

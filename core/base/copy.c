@@ -254,6 +254,18 @@ bool shunt_copy_plain(void *to, const void *from, size_t bytes)
 	return few(to, from, bytes);
 }
 
+bool shunt_copy_4(void *to, const void *from)
+{
+	shunt_poison_look(to, from, 4);
+	return pair_4(to, from, to, from);
+}
+
+bool shunt_copy_8(void *to, const void *from)
+{
+	shunt_poison_look(to, from, 8);
+	return pair_8(to, from, to, from);
+}
+
 /*
  * x86 orders plain stores, but these may become visible after a later plain store, such as the one that announces the
  * bytes. The fence puts them before it. The reader needs nothing for it.
@@ -291,6 +303,16 @@ bool shunt_copy_plain(void *to, const void *from, size_t bytes)
 {
 	memcpy(to, from, bytes);
 	return true;
+}
+
+bool shunt_copy_4(void *to, const void *from)
+{
+	return shunt_copy_plain(to, from, 4);
+}
+
+bool shunt_copy_8(void *to, const void *from)
+{
+	return shunt_copy_plain(to, from, 8);
 }
 
 bool shunt_copy_past(void *to, const void *from, size_t bytes)

@@ -15,20 +15,20 @@ static bool is_ring(struct shunt_files *files, int fd, struct shunt_uring_file *
 	return file && file->kind == SHUNT_FILE_RING;
 }
 
-bool shunt_uring_file_sq(const struct shunt_uring_file *ring, struct shunt_uring_sq *sq)
+void shunt_uring_file_describe(struct shunt_uring_file *ring)
 {
-	unsigned char *queue = atomic_load_explicit(&ring->queue, memory_order_acquire);
+	unsigned char *queue = atomic_load(&ring->queue), *entries = atomic_load(&ring->entries);
+	struct shunt_uring_sq *sq = &ring->sq;
 
-	*sq = (struct shunt_uring_sq) {
-		.head = (uint32_t *)(queue + ring->head_at),
-		.tail = (uint32_t *)(queue + ring->tail_at),
-		.array = ring->flags & NO_SQARRAY ? NULL : (uint32_t *)(queue + ring->array_at),
-		.entries = atomic_load_explicit(&ring->entries, memory_order_acquire),
-		.count = ring->count,
-		.stride = sizeof(struct shunt_sqe) << !!(ring->flags & SQE128),
-		.mixed = ring->flags & SQE_MIXED,
-	};
-	return queue && sq->entries;
+	if (!queue || !entries)
+		return;
+	sq->head = (uint32_t *)(queue + ring->head_at);
+	sq->tail = (uint32_t *)(queue + ring->tail_at);
+	sq->array = ring->flags & NO_SQARRAY ? NULL : (uint32_t *)(queue + ring->array_at);
+	sq->entries = entries;
+	sq->stride = sizeof(struct shunt_sqe) << !!(ring->flags & SQE128);
+	sq->mixed = ring->flags & SQE_MIXED;
+	atomic_store_explicit(&ring->ready, true, memory_order_release);
 }
 
 bool shunt_uring_file_knows(struct shunt_files *files, uintptr_t at)
@@ -53,12 +53,12 @@ bool shunt_uring_file_escaped(const struct shunt_uring_file *ring, uint32_t head
 bool shunt_uring_file_any_escaped(struct shunt_files *files, pid_t pid)
 {
 	struct shunt_uring_file *ring;
-	struct shunt_uring_sq sq;
+	const struct shunt_uring_sq *sq;
 	uint32_t head;
 
 	shunt_files_each(files, fd)
 		if (is_ring(files, fd, &ring) && atomic_load(&ring->maker) == pid &&
-		    shunt_uring_file_sq(ring, &sq) && shunt_uring_sq_load(sq.head, &head) &&
+		    (sq = shunt_uring_file_sq(ring)) && shunt_uring_sq_load(sq->head, &head) &&
 		    shunt_uring_file_escaped(ring, head))
 			return true;
 	return false;

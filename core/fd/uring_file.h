@@ -14,8 +14,9 @@ struct shunt_uring_file {
 	_Atomic bool used;		/* the entry is taken */
 	_Atomic bool many;		/* more than one thread submits, by system calls of its own */
 	uint32_t flags;			/* IORING_SETUP_*; written before the entry is in the table, as by the next */
-	uint32_t count;			/* entries of the submission queue */
 	uint32_t head_at, tail_at, array_at;	/* offsets in the queue's memory, bytes */
+	struct shunt_uring_sq sq;	/* its queue, once `ready`; `count` is written as `flags` is */
+	_Atomic bool ready;
 	_Atomic pid_t maker;		/* the process that has made it; 0: it has forked since, and others may submit, too */
 	/* The program's mappings; NULL: not yet. Any thread. */
 	_Atomic(unsigned char *) queue, entries, completions;
@@ -26,8 +27,13 @@ struct shunt_uring_file {
 	_Atomic uint32_t step;
 };
 
-/* Its queue. False: it is not known where that lies. */
-bool shunt_uring_file_sq(const struct shunt_uring_file *ring, struct shunt_uring_sq *sq);
+/* Its queue. NULL: it is not known where that lies. */
+static inline const struct shunt_uring_sq *shunt_uring_file_sq(const struct shunt_uring_file *ring)
+{
+	return atomic_load_explicit(&ring->ready, memory_order_acquire) ? &ring->sq : NULL;
+}
+/* A mapping is known now: describes the queue if both are. */
+void shunt_uring_file_describe(struct shunt_uring_file *ring);
 /* A mapping that begins at this address is one of a ring in the table. Any thread. */
 bool shunt_uring_file_knows(struct shunt_files *files, uintptr_t at);
 /*

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/fd/uring_sq.h"
-#include "core/base/copy.h"
 
 enum { NOP128 = 63, URING_CMD128 = 64 };	/* of a mixed queue: these have two entries */
 
@@ -43,19 +42,21 @@ enum shunt_sqe_kind shunt_uring_sq_kind(uint8_t opcode)
 	return opcode < sizeof(kinds) ? kinds[opcode] : SHUNT_SQE_UNKNOWN;
 }
 
-bool shunt_uring_sq_load(const uint32_t *at, uint32_t *value)
-{
-	return shunt_copy_plain(value, at, sizeof(*value));
-}
-
 void shunt_uring_sq_begin(struct shunt_uring_walk *walk, const struct shunt_uring_sq *sq,
 			  uint32_t from, uint32_t to)
 {
-	walk->sq = *sq;
+	walk->sq = sq;
 	walk->at = from;
 	walk->end = to - from > sq->count ? from + sq->count : to;
 	walk->linked = false;
 }
+
+/* The first word of an entry. */
+struct begins {
+	uint8_t opcode, flags;
+	uint16_t ioprio;
+	int32_t fd;
+};
 
 /* Where the entry at this position lies; NULL: the kernel drops it. False: the array is not there. */
 static inline bool locate(const struct shunt_uring_sq *sq, uint32_t position, unsigned char **where)
@@ -74,6 +75,25 @@ static inline bool by_number(enum shunt_sqe_kind kind)
 	return kind == SHUNT_SQE_USES || kind == SHUNT_SQE_POLLS || kind == SHUNT_SQE_CLOSES;
 }
 
+bool shunt_uring_sq_passes(const struct shunt_uring_sq *sq, uint32_t from, uint32_t to,
+			   struct shunt_files *files)
+{
+	struct begins begins;
+	unsigned char *where;
+	uint8_t kind;
+
+	for (; from != to; from++) {
+		if (!locate(sq, from, &where) || !where || !shunt_copy_8(&begins, where))
+			return false;
+		kind = begins.opcode < sizeof(kinds) ? kinds[begins.opcode] : SHUNT_SQE_UNKNOWN;
+		if (kind != SHUNT_SQE_PASSES &&
+		    (!by_number(kind) || !(begins.flags & SHUNT_SQE_FIXED ||
+					   !shunt_files_get(files, begins.fd))))
+			return false;
+	}
+	return true;
+}
+
 /* The entry in `walk->where` is what is to be looked at, unless it has changed meanwhile. */
 static enum shunt_sqe_kind found(struct shunt_uring_walk *walk)
 {
@@ -85,22 +105,22 @@ static enum shunt_sqe_kind found(struct shunt_uring_walk *walk)
 enum shunt_sqe_kind shunt_uring_sq_next(struct shunt_uring_walk *walk, struct shunt_files *files)
 {
 	enum shunt_sqe_kind kind;
-	struct shunt_sqe begins;
+	struct begins begins;
 	unsigned char *where;
 
 	while (walk->at != walk->end) {
 		walk->position = walk->at++;
-		if (!locate(&walk->sq, walk->position, &where))
+		if (!locate(walk->sq, walk->position, &where))
 			return SHUNT_SQE_LOST;
 		if (!where)
 			continue;
-		if (!shunt_copy_plain(&begins, where, offsetof(struct shunt_sqe, off)))
+		if (!shunt_copy_8(&begins, where))
 			return SHUNT_SQE_LOST;
 		walk->chained = walk->linked ||
 				begins.flags &
 					(SHUNT_SQE_LINK | SHUNT_SQE_HARDLINK | SHUNT_SQE_DRAIN);
 		walk->linked = begins.flags & (SHUNT_SQE_LINK | SHUNT_SQE_HARDLINK);
-		if (walk->sq.mixed && (begins.opcode == NOP128 || begins.opcode == URING_CMD128) &&
+		if (walk->sq->mixed && (begins.opcode == NOP128 || begins.opcode == URING_CMD128) &&
 		    walk->at != walk->end)
 			walk->at++;
 		kind = shunt_uring_sq_kind(begins.opcode);

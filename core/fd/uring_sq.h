@@ -14,6 +14,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/base/copy.h"
 #include "core/fd/file.h"
 
 /* struct io_uring_sqe as far as it matters here, with names for all systems. Headers of some are too old for it. */
@@ -63,7 +64,7 @@ struct shunt_uring_sq {
 };
 
 struct shunt_uring_walk {
-	struct shunt_uring_sq sq;
+	const struct shunt_uring_sq *sq;
 	uint32_t at, end;	/* positions: the next to look at, and the one behind the last */
 	bool linked;		/* the entry before `at` is linked to that one */
 	/* The entry that was found: its position, where it lies, a copy, and whether it may wait for another one. */
@@ -76,8 +77,14 @@ struct shunt_uring_walk {
 /* Which of its numbers an operation names. */
 enum shunt_sqe_kind shunt_uring_sq_kind(uint8_t opcode);
 /* *value, or false: the memory is not there. */
-bool shunt_uring_sq_load(const uint32_t *at, uint32_t *value);
-/* Begins with entries [from, to), at most a whole queue. */
+static inline bool shunt_uring_sq_load(const uint32_t *at, uint32_t *value)
+{
+	return shunt_copy_4(value, at);
+}
+/* Entries [from, to), at most a whole queue, all pass. False: perhaps not all. As a walk that finds none, and quicker. */
+bool shunt_uring_sq_passes(const struct shunt_uring_sq *sq, uint32_t from, uint32_t to,
+			   struct shunt_files *files);
+/* Begins with entries [from, to), at most a whole queue. `sq` stays while the walk lasts. */
 void shunt_uring_sq_begin(struct shunt_uring_walk *walk, const struct shunt_uring_sq *sq,
 			  uint32_t from, uint32_t to);
 /* The next entry that is to be looked at, SHUNT_SQE_PASSES at the end. `files`: an entry whose number has no slot passes. */

@@ -169,7 +169,7 @@ one_line() {
 	read_case "$1" "${SHUNT_FLIP:-0}" || return 0
 	# Its own wrappers die of bad pointers, and of the stack of a thread that was cancelled or has left.
 	[[ $name =~ cancel|then_gone|unmapped|pointer_(names|poll|connect) ]] && shunt_run=${UNSEEN:-$shunt_run}
-	# By default there is no ring at all: tests/calls/uring.sh.
+	# A ring that uses connections, and is not watched: tests/calls/rings.sh has the others.
 	[[ $name =~ uring ]] && export SHUNT_URING=${SHUNT_URING:-tcp}
 	if [ -n "${STABLE:-}" ]; then
 		stable "$name" "${args[@]}"

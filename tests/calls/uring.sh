@@ -66,6 +66,12 @@ each() {
 	local how=$1
 	shift
 	may "$how" "$@" || return
+	check "$how, watch: it ends" play watch watch "$@"
+	check "$how, watch: there was a ring" rings watch ring
+	check "$how, watch: it is on the link" on_link 8000 16002
+	check "$how, watch: this is said once" said watch 2 watched "io_uring: watched"
+	check "$how late, watch: it ends" play watch watch "$@" late
+	check "$how late, watch: it is on the link" on_link 16000 32002
 	check "$how, deny: it goes without, and ends" play deny deny "$@"
 	check "$how, deny: there was no ring" rings deny "no ring: Function not implemented"
 	check "$how, deny: it is on the link" on_link 8000 16002
@@ -118,7 +124,7 @@ each_unseen() { # HOW COMMAND...
 	local how=$1 setting
 	shift
 	may "$how" "$@" || return
-	for setting in deny tcp; do
+	for setting in watch deny tcp; do
 		check "$how, $setting: it ends" play $setting $setting "$@"
 		check "$how, $setting: there was a ring" rings $setting ring
 		check "$how, $setting: nothing is on the link" on_link 0 0
