@@ -16,7 +16,8 @@ static void *map_plainly(void *at, size_t bytes, int prot, int flags, int fd, of
 
 	__asm__ volatile("syscall"
 			 : "=a"(made)
-			 : "a"(SYS_mmap), "D"(at), "S"(bytes), "d"((long)prot), "r"(r10), "r"(r8), "r"(r9)
+			 : "a"(SYS_mmap), "D"(at), "S"(bytes), "d"((long)prot), "r"(r10), "r"(r8),
+			   "r"(r9)
 			 : "rcx", "r11", "memory");
 	if (made < 0 && made > -4096) {
 		errno = (int)-made;

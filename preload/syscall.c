@@ -240,7 +240,8 @@ static long ring_call(long number, long a, long b, long c, long d, long e, long 
 	case SYS_io_uring_setup:
 		return shunt_uring_setup((uint32_t)a, P(b));
 	case SYS_io_uring_enter:
-		return shunt_uring_enter((int)a, (uint32_t)b, (uint32_t)c, (uint32_t)d, P(e), (size_t)f);
+		return shunt_uring_enter((int)a, (uint32_t)b, (uint32_t)c, (uint32_t)d, P(e),
+					 (size_t)f);
 	case SYS_io_uring_register:
 		return shunt_uring_register((int)a, (uint32_t)b, P(c), (uint32_t)d);
 	case SYS_io_submit:

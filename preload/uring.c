@@ -131,7 +131,8 @@ static struct shunt_uring_file *ring_at(int fd)
 {
 	struct shunt_file *file = shunt_files_get(shunt_process.files, fd);
 
-	return unlikely(file && file->kind == SHUNT_FILE_RING) ? (struct shunt_uring_file *)file : NULL;
+	return unlikely(file && file->kind == SHUNT_FILE_RING) ? (struct shunt_uring_file *)file :
+								 NULL;
 }
 
 static bool is_power_of_two(uint32_t value)
@@ -144,8 +145,8 @@ static void enter_table(int fd, const struct shunt_ring_params *params, void *qu
 {
 	struct shunt_uring_file *ring;
 
-	if (fd < 0 || (size_t)fd >= shunt_process.files->limit || !is_power_of_two(params->sq_entries) ||
-	    !(ring = ring_take())) {
+	if (fd < 0 || (size_t)fd >= shunt_process.files->limit ||
+	    !is_power_of_two(params->sq_entries) || !(ring = ring_take())) {
 		shunt_uring_unwatched("the table of rings is full");
 		return;
 	}
@@ -175,7 +176,8 @@ void shunt_uring_made(int fd, const struct shunt_ring_params *params, void *queu
 {
 	int saved = errno;
 
-	if (shunt_uring_watching() && !shunt_process_foreign() && !ring_at(fd) && shunt_process_engine())
+	if (shunt_uring_watching() && !shunt_process_foreign() && !ring_at(fd) &&
+	    shunt_process_engine())
 		enter_table(fd, params, queue, entries, completions);
 	errno = saved;
 }
@@ -232,9 +234,19 @@ long shunt_uring_setup(uint32_t entries, void *params)
 }
 
 /* struct io_uring_files_update, io_uring_rsrc_register and io_uring_rsrc_update2 */
-struct update { uint32_t offset, reserved; uint64_t numbers; };
-struct registration { uint32_t count, flags; uint64_t reserved, numbers, tags; };
-struct update2 { uint32_t offset, reserved; uint64_t numbers, tags; uint32_t count, reserved2; };
+struct update {
+	uint32_t offset, reserved;
+	uint64_t numbers;
+};
+struct registration {
+	uint32_t count, flags;
+	uint64_t reserved, numbers, tags;
+};
+struct update2 {
+	uint32_t offset, reserved;
+	uint64_t numbers, tags;
+	uint32_t count, reserved2;
+};
 
 static void look_registration(uint32_t operation, const void *argument, uint32_t count)
 {
@@ -270,7 +282,8 @@ long shunt_uring_register(int fd, uint32_t operation, void *argument, uint32_t c
 {
 	if (shunt_uring_watching())
 		look_registration(operation, argument, count);
-	return real(syscall)(SYS_io_uring_register, (long)fd, (long)operation, argument, (long)count);
+	return real(syscall)(SYS_io_uring_register, (long)fd, (long)operation, argument,
+			     (long)count);
 }
 
 /* Kernel aio knows nothing of a link either. There are no rings, so SHUNT_URING has no say. */

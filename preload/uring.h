@@ -22,7 +22,8 @@ enum {
 
 /* struct io_uring_params, which the kernel fills in. */
 struct shunt_ring_params {
-	uint32_t sq_entries, cq_entries, flags, thread_cpu, thread_idle, features, wq_fd, reserved[3];
+	uint32_t sq_entries, cq_entries, flags, thread_cpu, thread_idle, features, wq_fd,
+		reserved[3];
 	struct {
 		uint32_t head, tail, mask, entries, flags, dropped, array, reserved;
 		uint64_t user;

@@ -216,7 +216,8 @@ static struct shunt_uring_file *ring_at(int fd)
  * What liburing is about to submit: entries up to sqe_tail, of which the kernel does not know yet. It uses them by
  * position, whatever the array says now. True: some were changed, and are to be put back.
  */
-static bool look(struct shunt_uring_look *look, struct shunt_uring_sq *sq, const struct io_uring *ring)
+static bool look(struct shunt_uring_look *look, struct shunt_uring_sq *sq,
+		 const struct io_uring *ring)
 {
 	uint32_t mask;
 
@@ -260,7 +261,7 @@ static bool look(struct shunt_uring_look *look, struct shunt_uring_sq *sq, const
 		__typeof__(&name) call = FIND(name);                                               \
 		struct shunt_uring_look looked;                                                    \
 		struct shunt_uring_sq sq;                                                          \
-		bool changed = look(&looked, &sq, ring);                                               \
+		bool changed = look(&looked, &sq, ring);                                           \
 		int result;                                                                        \
                                                                                                    \
 		if (likely(call && !changed))                                                      \
@@ -278,8 +279,8 @@ SUBMITTING(io_uring_submit_and_wait_timeout,
 	   (struct io_uring *ring, void **cqe, unsigned int count, void *timeout, void *mask),
 	   (ring, cqe, count, timeout, mask))
 SUBMITTING(io_uring_submit_and_wait_min_timeout,
-	   (struct io_uring *ring, void **cqe, unsigned int count, void *timeout, unsigned int least_us,
-	    void *mask),
+	   (struct io_uring * ring, void **cqe, unsigned int count, void *timeout,
+	    unsigned int least_us, void *mask),
 	   (ring, cqe, count, timeout, least_us, mask))
 SUBMITTING(io_uring_submit_and_wait_reg,
 	   (struct io_uring *ring, void **cqe, unsigned int count, int index),
@@ -305,7 +306,8 @@ static int enter(int fd, uint32_t count, uint32_t least, uint32_t flags, const v
 	return (int)result;
 }
 
-int io_uring_enter(unsigned int fd, unsigned int count, unsigned int least, unsigned int flags, void *mask)
+int io_uring_enter(unsigned int fd, unsigned int count, unsigned int least, unsigned int flags,
+		   void *mask)
 {
 	return enter((int)fd, count, least, flags, mask, 8);
 }
@@ -337,10 +339,12 @@ REGISTERING(io_uring_register_files_update,
 	    (struct io_uring *ring, unsigned int from, const int *files, unsigned int count),
 	    (ring, from, files, count), files, count)
 REGISTERING(io_uring_register_files_update_tag,
-	    (struct io_uring *ring, unsigned int from, const int *files, const void *tags, unsigned int count),
+	    (struct io_uring * ring, unsigned int from, const int *files, const void *tags,
+	     unsigned int count),
 	    (ring, from, files, tags, count), files, count)
 
-int io_uring_register(unsigned int fd, unsigned int operation, const void *argument, unsigned int count)
+int io_uring_register(unsigned int fd, unsigned int operation, const void *argument,
+		      unsigned int count)
 {
 	int saved = errno;
 	long result = shunt_uring_register((int)fd, operation, (void *)argument, count);

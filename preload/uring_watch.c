@@ -183,7 +183,8 @@ static bool answer(struct shunt_uring_look *look, const struct shunt_uring_walk 
 static bool is_servable(const struct shunt_uring_look *look, const struct shunt_uring_walk *walk)
 {
 	return look->serves && !walk->chained && !(walk->sqe.flags & SHUNT_SQE_BUFFER) &&
-	       !walk->sqe.ioprio && !walk->sqe.buffer && !walk->sqe.other && !shunt_process_foreign();
+	       !walk->sqe.ioprio && !walk->sqe.buffer && !walk->sqe.other &&
+	       !shunt_process_foreign();
 }
 
 static int serve(const struct shunt_sqe *sqe)
@@ -477,7 +478,8 @@ static void lock(struct shunt_uring_file *ring)
 }
 
 /* Looks at what a call for `count` entries would take. False: its memory is not known. */
-static inline bool look_ahead(struct shunt_uring_look *look, struct shunt_uring_file *ring, uint32_t count)
+static inline bool look_ahead(struct shunt_uring_look *look, struct shunt_uring_file *ring,
+			      uint32_t count)
 {
 	const struct shunt_uring_sq *sq = shunt_uring_file_sq(ring);
 	uint32_t tail, ready;

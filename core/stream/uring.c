@@ -16,7 +16,8 @@
 #define MANY 64
 
 static const char *const said[] = {
-	[SHUNT_URING_WATCHED] = "watched: a stream that a ring uses stays on TCP (SHUNT_URING=watch)",
+	[SHUNT_URING_WATCHED] =
+		"watched: a stream that a ring uses stays on TCP (SHUNT_URING=watch)",
 	[SHUNT_URING_REFUSED] = "refused, for a ring sees nothing of a link (SHUNT_URING=deny)",
 	[SHUNT_URING_IGNORED] = "allowed, although a ring sees nothing of a link (SHUNT_URING=allow)",
 	[SHUNT_URING_RULES] = "streams stay on TCP, for a ring sees nothing of a link",
@@ -25,7 +26,8 @@ static const char *const said[] = {
 void shunt_uring_tell(enum shunt_uring uring, const char *why)
 {
 	if (why)
-		shunt_log(SHUNT_LOG_WARN, "io_uring: %s (%s, so it cannot be watched)", said[uring], why);
+		shunt_log(SHUNT_LOG_WARN, "io_uring: %s (%s, so it cannot be watched)", said[uring],
+			  why);
 	else
 		shunt_log(SHUNT_LOG_INFO, "io_uring: %s", said[uring]);
 }
@@ -86,7 +88,8 @@ static bool has_ring(struct shunt_engine *engine)
 
 	if (fd < 0)
 		return false;
-	while (!found && (bytes = engine->sys->read(fd, text + kept, sizeof(text) - 1 - kept)) > 0) {
+	while (!found &&
+	       (bytes = engine->sys->read(fd, text + kept, sizeof(text) - 1 - kept)) > 0) {
 		text[kept + (size_t)bytes] = 0;
 		found = has_strange(engine->fds.files, text, kept + (size_t)bytes, &kept);
 		if (kept == sizeof(text) - 1)

@@ -333,8 +333,8 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 	struct shunt_epset *set = (struct shunt_epset *)owner;
 	int result;
 
-	if (!file || file->kind == SHUNT_FILE_RING || !owner || owner->kind != SHUNT_FILE_EPOLL || fd == epfd ||
-	    (!event && op != EPOLL_CTL_DEL)) {
+	if (!file || file->kind == SHUNT_FILE_RING || !owner || owner->kind != SHUNT_FILE_EPOLL ||
+	    fd == epfd || (!event && op != EPOLL_CTL_DEL)) {
 		return engine->sys->epoll_ctl(epfd, op, fd, event) ? -errno : 0;
 	}
 	if (file->kind == SHUNT_FILE_PRIVATE)

@@ -65,7 +65,8 @@ struct ring {
 static struct ring the_ring;
 static bool inlined;	/* submit by an instruction */
 
-static long ring_enter(struct ring *ring, unsigned int count, unsigned int least, unsigned int flags)
+static long ring_enter(struct ring *ring, unsigned int count, unsigned int least,
+		       unsigned int flags)
 {
 #ifdef __x86_64__
 	register long r10 __asm__("r10") = flags;
@@ -94,8 +95,8 @@ static bool ring_make(struct ring *ring, unsigned int flags)
 	if (ring->fd < 0)
 		return false;
 	ring->stride = 64U << !!(flags & (1U << 10));
-	sq = mmap(NULL, p.sq_off.array + p.sq_entries * 4, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd,
-		  IORING_OFF_SQ_RING);
+	sq = mmap(NULL, p.sq_off.array + p.sq_entries * 4, PROT_READ | PROT_WRITE, MAP_SHARED,
+		  ring->fd, IORING_OFF_SQ_RING);
 	cq = mmap(NULL, p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe),
 		  PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, IORING_OFF_CQ_RING);
 	ring->sqes = mmap(NULL, p.sq_entries * ring->stride, PROT_READ | PROT_WRITE, MAP_SHARED,
@@ -150,7 +151,8 @@ static void submit(struct ring *ring, int *results)
 		unsigned int head = *ring->cq_head;
 
 		if (head == __atomic_load_n(ring->cq_tail, __ATOMIC_ACQUIRE)) {
-			if (syscall(__NR_io_uring_enter, ring->fd, 0, 1, IORING_ENTER_GETEVENTS, NULL, 0) < 0)
+			if (syscall(__NR_io_uring_enter, ring->fd, 0, 1, IORING_ENTER_GETEVENTS,
+				    NULL, 0) < 0)
 				fail("io_uring_enter");
 			continue;
 		}
@@ -398,7 +400,9 @@ static struct epoll_event event_in = { .events = EPOLLIN };
 
 static int control(int set, int operation, int fd, struct epoll_event *event)
 {
-	struct io_uring_sqe *sqe = entry(&the_ring, IORING_OP_EPOLL_CTL, set, event, (unsigned int)operation), before;
+	struct io_uring_sqe *sqe = entry(&the_ring, IORING_OP_EPOLL_CTL, set, event,
+					 (unsigned int)operation),
+			    before;
 	struct io_uring_sqe *at = sqe;
 	int result;
 
@@ -463,7 +467,8 @@ static int set_cancelled(int fd, unsigned char *to, unsigned int bytes)
 		done = true;
 		the_set = epoll_create1(0);
 		entry(&the_ring, IORING_OP_READ, -1, NULL, 0)->flags = IOSQE_IO_LINK;
-		entry(&the_ring, IORING_OP_EPOLL_CTL, the_set, &event_in, EPOLL_CTL_ADD)->off = (unsigned int)fd;
+		entry(&the_ring, IORING_OP_EPOLL_CTL, the_set, &event_in, EPOLL_CTL_ADD)->off =
+			(unsigned int)fd;
 		submit(&the_ring, results);
 		printf("chain %d %d, then %d\n", results[0], results[1],
 		       epoll_ctl(the_set, EPOLL_CTL_ADD, fd, &event_in));
@@ -519,13 +524,15 @@ static void *many_thread(void *unused)
 
 	for (int i = 0; i < 500; i++) {
 		pthread_mutex_lock(&filling);
-		entry(&the_ring, IORING_OP_EPOLL_CTL, set, &event_in, i % 2 ? EPOLL_CTL_DEL : EPOLL_CTL_ADD)
+		entry(&the_ring, IORING_OP_EPOLL_CTL, set, &event_in,
+		      i % 2 ? EPOLL_CTL_DEL : EPOLL_CTL_ADD)
 			->off = (unsigned int)shared_fd;
 		__atomic_store_n(the_ring.tail, *the_ring.tail + 1, __ATOMIC_RELEASE);
 		the_ring.waiting = 0;
 		pthread_mutex_unlock(&filling);
 		/* Whose entry this takes is open: the other thread's call takes the other. */
-		while (syscall(__NR_io_uring_enter, the_ring.fd, 1, 0, 0, NULL, 0) < 0 && errno == EINTR)
+		while (syscall(__NR_io_uring_enter, the_ring.fd, 1, 0, 0, NULL, 0) < 0 &&
+		       errno == EINTR)
 			;
 		pthread_mutex_lock(&filling);
 		while (__atomic_load_n(the_ring.head, __ATOMIC_ACQUIRE) != *the_ring.tail)
@@ -773,6 +780,7 @@ int main(int argc, char **argv)
 	for (int got; (got = (int)read(fd, byte, sizeof(byte))) > 0;)
 		rest += got;
 	waitpid(server, &status, 0);
-	printf("%s, %d bytes after the last message\n", status ? "the server has failed" : "all came back", rest);
+	printf("%s, %d bytes after the last message\n",
+	       status ? "the server has failed" : "all came back", rest);
 	return status != 0;
 }
