@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "preload/uring_watch.h"
+#include <linux/membarrier.h>
 #include <sched.h>
 #include <stddef.h>
 #include <string.h>
@@ -294,14 +295,11 @@ static void look_at_all(struct shunt_uring_look *look, struct shunt_uring_walk *
 	errno = saved;
 }
 
-/* Entries up to `to` have been looked at. Another thread may be ahead. */
-static void see(struct shunt_uring_file *ring, uint32_t to)
+/* Entries up to `to` have been looked at. Nobody else submits meanwhile: see single_begin(). */
+static inline void see(struct shunt_uring_file *ring, uint32_t to)
 {
-	uint32_t seen = atomic_load_explicit(&ring->seen, memory_order_relaxed);
-
-	while ((int32_t)(to - seen) > 0 &&
-	       !atomic_compare_exchange_weak(&ring->seen, &seen, to))
-		;
+	if ((int32_t)(to - atomic_load_explicit(&ring->seen, memory_order_relaxed)) > 0)
+		atomic_store_explicit(&ring->seen, to, memory_order_relaxed);
 }
 
 static SHUNT_INLINE void look_over(struct shunt_uring_look *look)
@@ -430,6 +428,8 @@ static void await_first(struct shunt_uring_file *ring)
 static void become_many(struct shunt_uring_file *ring)
 {
 	atomic_store(&ring->many, true);
+	/* From here on the first thread has seen that, or its step can be seen here: it pays for no barrier. */
+	real(syscall)(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 	await_first(ring);
 }
 
@@ -447,7 +447,8 @@ static bool single_begin(struct shunt_uring_file *ring)
 		become_many(ring);
 		return false;
 	}
-	atomic_store(&ring->step, step_of(LOOKS)); /* in one order with `many` */
+	atomic_store_explicit(&ring->step, step_of(LOOKS), memory_order_relaxed);
+	atomic_signal_fence(memory_order_seq_cst); /* the barrier is become_many()'s */
 	if (likely(!atomic_load_explicit(&ring->many, memory_order_relaxed)))
 		return true;
 	atomic_store(&ring->step, 0);

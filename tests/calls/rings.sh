@@ -15,8 +15,8 @@ need_shunt
 unset SHUNT_URING
 export SHUNT_LOG=warn
 
-# Bytes by the link: those of the first 3,000 messages are below 200,000, all are above 500,000.
-stays() { [ "$bytes" -gt 500000 ]; }
+# Bytes by the link: those of the first 3,000 messages are below 200,000, all are above 400,000, even if the link comes late.
+stays() { [ "$bytes" -gt 400000 ]; }
 leaves() { [ "$bytes" -gt 5000 ] && [ "$bytes" -lt 250000 ]; }
 
 run() { # WAY [SEED]: bare and shunted, the same words. Sets bytes, uring and reason of the ring's process.
