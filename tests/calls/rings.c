@@ -30,7 +30,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define BEFORE 3000	/* messages by libc's calls, in which the connection comes to a link */
+#define BEFORE 6000	/* messages by libc's calls, in which the connection comes to a link */
 #define AFTER 300
 #define ENTRIES 32
 #define NO_SQARRAY (1U << 16)
@@ -530,7 +530,7 @@ static void *many_thread(void *unused)
 		__atomic_store_n(the_ring.tail, *the_ring.tail + 1, __ATOMIC_RELEASE);
 		the_ring.waiting = 0;
 		pthread_mutex_unlock(&filling);
-		/* Whose entry this takes is open: the other thread's call takes the other. */
+		/* Each call takes one entry, which may be the other thread's. */
 		while (syscall(__NR_io_uring_enter, the_ring.fd, 1, 0, 0, NULL, 0) < 0 &&
 		       errno == EINTR)
 			;

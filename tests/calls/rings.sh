@@ -15,7 +15,7 @@ need_shunt
 unset SHUNT_URING
 export SHUNT_LOG=warn
 
-# Bytes by the link: those of the first 3,000 messages are below 200,000, all are above 400,000, even if the link comes late.
+# Bytes by the link: those of the first 6,000 messages are below 250,000, all are above 400,000, even if the link comes late.
 stays() { [ "$bytes" -gt 400000 ]; }
 leaves() { [ "$bytes" -gt 5000 ] && [ "$bytes" -lt 250000 ]; }
 
