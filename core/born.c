@@ -145,7 +145,7 @@ bool shunt_born_connect(struct shunt_engine *engine, int fd, const struct sockad
 	    shunt_address_of(&given, target.address, &target.port))
 		return false;
 	place = &engine->spares.places[shunt_short_lived_place(address, length)];
-	if (!is_permitted(engine, place))
+	if (!is_permitted(engine, place) || atomic_load(&engine->bypassing))
 		return false;
 	shunt_group_poll_fully(&engine->group);
 	shunt_spares_look(&engine->group);

@@ -111,6 +111,7 @@ struct shunt_engine {
 	_Atomic uint64_t proven, disproven;	/* connections that a peer has shown it holds, and that it could not */
 	_Atomic uint64_t grows, shrinks, pins, failovers, probes;
 	_Atomic uint64_t reconnects, returns;	/* links made anew after a failover, streams that are on them again */
+	_Atomic uint64_t bypassed, bypassing;	/* streams reset for bytes that went past a link (core/stream/bypass.h): a peer's, and our program's */
 	_Atomic uint64_t mocked;	/* an operator's words that have changed a stream's track */
 	_Atomic uint64_t slow_looks, slow_lanes;	/* of the rule: see mock.h */
 	_Atomic uint64_t left[SHUNT_LEFTS];	/* how often sending directions left the link, by cause */

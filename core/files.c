@@ -41,6 +41,8 @@ void shunt_file_candidate(struct shunt_engine *engine, struct shunt_stream *stre
 {
 	enum shunt_reason stays = atomic_load(&engine->stays);
 
+	if (!stays && atomic_load_explicit(&engine->bypassing, memory_order_relaxed))
+		stays = SHUNT_REASON_BYPASSED;
 	if (!stays && atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY)
 		stays = SHUNT_REASON_OPTION;
 	stream->role = role;

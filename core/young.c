@@ -58,6 +58,7 @@ static bool is_wanted(struct shunt_engine *engine)
 {
 	return atomic_load_explicit(&engine->brief_ones, memory_order_relaxed) &&
 	       !atomic_load_explicit(&engine->stays, memory_order_relaxed) &&
+	       !atomic_load_explicit(&engine->bypassing, memory_order_relaxed) &&
 	       shunt_config_live(&engine->config.brief) &&
 	       !atomic_load_explicit(&engine->paces, memory_order_relaxed);
 }

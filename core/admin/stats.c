@@ -89,6 +89,8 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine,
 	shunt_json_number(text, "keepalive_probes", atomic_load(&engine->probes));
 	shunt_json_number(text, "comebacks", atomic_load(&engine->reconnects));
 	shunt_json_number(text, "streams_returned", atomic_load(&engine->returns));
+	shunt_json_number(text, "bypassed", atomic_load(&engine->bypassed));
+	shunt_json_number(text, "bypassing", atomic_load(&engine->bypassing));
 	shunt_json_number(text, "mocked", atomic_load(&engine->mocked));
 	shunt_json_number(text, "poll_gaps", shunt_slow_count(&engine->steps.log, SHUNT_STEP_POLL));
 	shunt_json_number(text, "slow_steps", shunt_slow_steps(&engine->steps.log));

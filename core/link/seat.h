@@ -105,6 +105,9 @@ enum shunt_proof { SHUNT_PROVEN, SHUNT_UNPROVEN, SHUNT_EXPECTED, SHUNT_DISPROVEN
  */
 enum shunt_show { SHUNT_SHOWN, SHUNT_OWED, SHUNT_PLACED, SHUNT_WRITTEN, SHUNT_WITHDRAWN };
 
+/* seat.in.bypass of a stream that has ended so. */
+enum { SHUNT_BYPASS_ENDED = UINT8_MAX };
+
 struct shunt_idle {	/* service thread, and exit(): core/recovery/idle.h */
 	_Atomic uint64_t moved;	/* how far it had moved when somebody looked */
 	_Atomic uint64_t since;	/* ns; the look that found it there first; 0: nobody has looked */
@@ -232,6 +235,7 @@ struct shunt_seat_in {
 	_Atomic uint8_t
 		withheld; /* SHUNT_WITHHELD…, 0: nothing is; set under group.lock, cleared under rx.lock */
 	_Atomic bool closed;	/* P: with FIN: the peer's program has closed, too */
+	_Atomic uint8_t bypass;	/* looks that found bytes of TCP which nobody has announced (core/stream/bypass.h) */
 	_Atomic uint64_t second; /* P: the announced end of the track after that */
 	_Atomic uint64_t announced;	/* P: UPGRADEs and HANDBACKs that have come */
 	_Atomic uint64_t switched;	/* value of a SWITCHED that is to be sent */

@@ -7,6 +7,8 @@
 #ifndef SHUNT_CORE_STREAM_CARRIED_H
 #define SHUNT_CORE_STREAM_CARRIED_H
 
+#include <stdint.h>
+
 struct shunt_bytes;
 struct shunt_stream;
 
@@ -15,5 +17,10 @@ struct shunt_stream;
  * has written, and read. Nothing for a stream that is not plain. streams_lock held.
  */
 void shunt_carried_add(struct shunt_stream *stream, struct shunt_bytes *tx, struct shunt_bytes *rx);
+/*
+ * Of a stream whose sending direction is on the link: how many bytes the kernel has been given that the engine has not
+ * given it. 0 also where the kernel does not say.
+ */
+uint64_t shunt_carried_past(struct shunt_stream *stream);
 
 #endif

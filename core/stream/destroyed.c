@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/stream/bypass.h"
 #include "core/stream/expire.h"
 #include "core/stream/spare.h"
 #include "core/stream/backlog.h"
@@ -73,6 +74,8 @@ static void socket_ready(struct shunt_source *source, uint32_t events)
 		note(shunt_stream_engine(stream), stream);
 	if (events & EPOLLIN && stream->spare)
 		shunt_spare_refuse(stream);
+	if (events & EPOLLIN && atomic_load(&stream->state) == SHUNT_LINKED)
+		shunt_bypass_heard(shunt_stream_engine(stream), stream);
 	shunt_backlog_moves(stream, events);
 }
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <sys/ioctl.h>
+#include "core/stream/bypass.h"
 #include "core/stream/kernel_tcp.h"
 #include "core/stream/stream.h"
 #include "core/poll/group.h"
@@ -35,6 +36,7 @@ int shunt_stream_pop_error(struct shunt_stream *stream)
 		stream->group->sys->getsockopt(stream->fd, SOL_SOCKET, SO_ERROR, &kernel, &length);
 	if (!error || before & SHUNT_END_TOLD)
 		return 0;
+	shunt_bypass_compare(stream);
 	if (kernel == ECONNABORTED)
 		return kernel;	/* the socket has been destroyed here, and the peer's reset answers that */
 	return error == EPIPE && kernel && is_cut(stream) ? kernel : error;
@@ -71,6 +73,8 @@ ssize_t shunt_eof_reached(struct shunt_stream *stream)
 	socklen_t length = sizeof(int);
 	int error;
 
+	if (due == SHUNT_END_EOF && __builtin_expect(shunt_bypass_before_end(stream), 0))
+		return -shunt_stream_pop_error(stream);
 	if (due != SHUNT_END_ERROR)
 		return due == SHUNT_END_EOF ? 0 : -EAGAIN;
 	if (shunt_end_has(&stream->end, SHUNT_END_OWES_RESET) &&

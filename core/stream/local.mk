@@ -3,6 +3,7 @@
 stream_sources = \
 	core/stream/backlog.c core/stream/backlog.h \
 	core/stream/births.c core/stream/births.h \
+	core/stream/bypass.c core/stream/bypass.h \
 	core/stream/carried.c core/stream/carried.h \
 	core/stream/decision.c core/stream/decision.h \
 	core/stream/deferred_fin.c core/stream/deferred_fin.h \

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/stream/bypass.h"
 #include "core/stream/kept.h"
 #include "core/stream/kernel_tcp.h"
 #include "core/stream/release.h"
@@ -45,6 +46,8 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_assert_held(&stream->rx.lock);
 	shunt_group_poll_fully(&engine->group);
 	shunt_track_settle(stream);
+	if (shunt_end_error(&stream->end))
+		shunt_bypass_compare(stream);
 	loses = stream->parting == SHUNT_DISSOLVED || shunt_streams_loses(stream, fd);
 	aborts = !loses && shunt_streams_lingers_zero(stream, fd);
 	if (!loses && (!aborts || peer_is_gone(stream)) && shunt_spare_keep(engine, stream, fd)) {

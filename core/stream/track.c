@@ -9,6 +9,7 @@
 #include "core/engine.h"
 #include "core/lane/send_queue.h"
 #include "core/loop/request.h"
+#include "core/stream/bypass.h"
 #include "core/stream/hand_back.h"
 #include "core/stream/kept.h"
 #include "core/stream/overflow.h"
@@ -170,6 +171,7 @@ static void pass_boundary(struct shunt_engine *engine, struct shunt_stream *stre
 		next = atomic_load(&in->tail);
 	atomic_store(&in->boundary, next);
 	shunt_lock_leave(&engine->group.lock);
+	shunt_bypass_watch(engine, stream);
 	if (shunt_intake_repeats(&in->intake) && !shunt_intake_on_link(&in->intake))
 		shunt_repeat_catch_up(stream, stream->fd);	/* unread bytes make the kernel's close() a reset */
 	/* Of the place where a relative has taken the peer's end the peer has announced nothing. */

@@ -14,6 +14,7 @@ struct shunt_stream_tasks {
 	struct shunt_task claim_task_unclaimed;	/* an accepted connection carries bytes, and nobody has claimed it */
 	struct shunt_task expire;	/* a sender gets nowhere, and its program may not wait for ever */
 	struct shunt_task destroyed;	/* sockets of links have ended, of which the links may have a word */
+	struct shunt_task bypass;	/* bytes have come over TCP that nobody has announced */
 	struct shunt_task overflow;	/* a sender waits for credit */
 	struct shunt_task retire;	/* *requests to hand back that can be answered */
 	struct shunt_task reset_unread;	/* a peer has closed and left bytes of ours unread */
