@@ -2,6 +2,7 @@
 /* The constructor, and what the first use of the process, its settings and its engine makes. */
 #include <stdlib.h>
 #include "core/base/program.h"
+#include "preload/gate/gate.h"
 #include "preload/go/go.h"
 #include "preload/process.h"
 
@@ -44,5 +45,6 @@ __attribute__((constructor)) static void begin(void)
 	shunt_process_atfork();
 	(void)on_exit(end, NULL);
 	(void)at_quick_exit(shunt_process_finish);
+	shunt_gate_begin();
 	begin_go();
 }

@@ -7,6 +7,7 @@ preload_sources = \
 	preload/calls.c preload/calls.h \
 	preload/cancel.c \
 	preload/close.c \
+	preload/code.c preload/code.h \
 	preload/confine.c preload/confine.h \
 	preload/connect.c preload/connect.h \
 	preload/dup.c preload/dup.h \

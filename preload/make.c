@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine is made here, and forgotten in children that it is not for. */
 #include "core/stream/uring.h"
+#include "preload/gate/gate.h"
 #include "preload/once.h"
 #include "preload/settings.h"
 
@@ -11,6 +12,8 @@ static void make_engine(void)
 	struct shunt_settings_key key = shunt_settings_key();
 	struct shunt_engine *engine;
 
+	if (shunt_process_config()->gate != SHUNT_GATE_NAMES)
+		shunt_gate_open(true);
 	shunt_process_fill_sys();
 	engine = shunt_engine_create(shunt_process_config(), &shunt_process_sys);
 	if (!engine)

@@ -21,6 +21,7 @@
 #include "core/base/signal_defer.h"
 #include "core/fd/thread.h"
 #include "core/wait/epwait.h"
+#include "preload/gate/gate.h"
 #include "preload/process.h"
 
 #define SIGNALS 65
@@ -81,6 +82,7 @@ static inline void go_on(int number, siginfo_t *info, void *context, bool restar
 {
 	struct shunt_thread before;
 	struct shunt_plain_wait wait;
+	uintptr_t mark;
 
 	if (unlikely(is_fault(number)) && lands(number, context, ours))
 		return;
@@ -89,12 +91,15 @@ static inline void go_on(int number, siginfo_t *info, void *context, bool restar
 		if (put_off(number, info, context, restart, ours))
 			return;
 	}
+	mark = shunt_gate_mark;
+	shunt_gate_mark = 0;	/* of a real call that the handler interrupts: its own calls are others */
 	before = shunt_thread_interrupt();
 	wait = shunt_epwait_interrupt();
 	/* A handler without SA_SIGINFO takes the first argument and leaves the others, as ours does. */
 	atomic_load_explicit(&handlers[number], memory_order_acquire)(number, info, context);
 	shunt_epwait_resume(&wait);
 	shunt_thread_resume(&before);
+	shunt_gate_mark = mark;
 }
 
 static void breaks(int number, siginfo_t *info, void *context)

@@ -64,6 +64,11 @@ static long descriptor_call(long number, int fd, long b, long c)
 	}
 }
 
+static off64_t offset_of(long low, long high)
+{
+	return sizeof(long) == 8 ? low : (off64_t)((uint64_t)high << 32 | (uint32_t)low);
+}
+
 static long data_call(long number, int fd, long b, long c, long d, long e, long f)
 {
 	switch (number) {
@@ -83,6 +88,10 @@ static long data_call(long number, int fd, long b, long c, long d, long e, long 
 		return recvmsg(fd, P(b), (int)c);
 	case SYS_sendmsg:
 		return sendmsg(fd, P(b), (int)c);
+	case SYS_preadv2:	/* the offset is two words of 32 bits, or one */
+		return preadv64v2(fd, P(b), (int)c, offset_of(d, e), (int)f);
+	case SYS_pwritev2:
+		return pwritev64v2(fd, P(b), (int)c, offset_of(d, e), (int)f);
 	case SYS_accept4:
 		return accept4(fd, P(b), P(c), (int)d);
 	case SYS_sendmmsg:
@@ -197,6 +206,7 @@ static SHUNT_INLINE enum call sort(long number)
 		return DESCRIPTOR;
 	case SYS_read: case SYS_write: case SYS_readv: case SYS_writev: case SYS_recvfrom:
 	case SYS_sendto: case SYS_recvmsg: case SYS_sendmsg: case SYS_accept4: case SYS_epoll_ctl:
+	case SYS_preadv2: case SYS_pwritev2:
 	case SYS_sendmmsg: case SYS_recvmmsg: case SYS_getsockopt: case SYS_setsockopt: case SYS_sendfile:
 #ifdef SYS_epoll_wait
 	case SYS_epoll_wait:
@@ -333,7 +343,7 @@ static SHUNT_INLINE long look(bool program, long number, long a, long b, long c,
 	default:
 		if (hidden(shunt_lookup((int)a), program))
 			return shunt_fail(EBADF);
-		if (!shunt_lookup((int)a))
+		if (!shunt_lookup((int)a) && !(number == SYS_epoll_ctl && shunt_lookup((int)c)))
 			return call_pass(number, a, b, c, d, e, f);
 		return known_call(call == DATA, number, (int)a, b, c, d, e, f);
 	}

@@ -19,6 +19,7 @@
 /* SHUNT_DEVICE, and the text behind "verbs:" (NULL: nothing). -1: no such device. */
 enum shunt_device_choice { SHUNT_DEVICE_AUTO, SHUNT_DEVICE_SOFT, SHUNT_DEVICE_VERBS, SHUNT_DEVICE_NONE };
 enum shunt_trust_choice { SHUNT_TRUST_USER, SHUNT_TRUST_HOST, SHUNT_TRUST_KEY };	/* words of SHUNT_TRUST */
+enum shunt_gate_choice { SHUNT_GATE_AUTO, SHUNT_GATE_NAMES, SHUNT_GATE_CALLS };	/* words of SHUNT_GATE */
 enum shunt_go_choice { SHUNT_GO_AUTO, SHUNT_GO_OFF };	/* words of SHUNT_GO */
 enum shunt_born_choice { SHUNT_BORN_OFF, SHUNT_BORN_AUTO };	/* words of SHUNT_BORN */
 int shunt_config_device(const char *text, const char **name);

@@ -65,7 +65,8 @@ uint64_t shunt_carried_past(struct shunt_stream *stream)
 	if (unsent < 0)
 		return 0;
 	written = info.tcpi_bytes_acked + (uint32_t)unsent;
-	known = stream->tx.bytes.tcp + aside(stream, &info) + (info.tcpi_state == CLOSE);
+	known = stream->tx.bytes.tcp + aside(stream, &info) +
+		(info.tcpi_state == CLOSE && shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE));
 	return written > known ? written - known : 0;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/log.h"
+#include "preload/code.h"
 
 /* Where the linker has put sections of interest. The file says so; a program without such headers is searched. */
 struct hints {
@@ -65,19 +66,10 @@ static struct hints read_hints(uintptr_t base)
 }
 
 /* Code is replaced under nobody's feet: the program has not begun, and no library has made a thread that might call it. */
-static const char *is_early(void)
-{
-	struct stat tasks;
-
-	if (stat("/proc/self/task", &tasks))
-		return "/proc is not mounted";
-	return tasks.st_nlink == 3 ? NULL : "another thread runs already";
-}
-
 static const char *prepare(const struct shunt_go_host *host, const struct shunt_go_sites *sites,
 			   const struct shunt_go_image *image)
 {
-	const char *why = is_early();
+	const char *why = shunt_code_is_alone();
 
 	if (why)
 		return why;

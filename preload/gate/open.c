@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+/* When the gate is opened, for which libraries, and what is written into them. */
+#include "preload/gate/gate.h"
+#include <dlfcn.h>
+#include <errno.h>
+#include <gnu/lib-names.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include "core/base/log.h"
+#include "preload/calls.h"
+#include "preload/code.h"
+#include "preload/gate/sites.h"
+#include "preload/process.h"
+
+static bool tried, open_now;
+
+bool shunt_gate_is_open(void)
+{
+	return open_now;
+}
+
+#ifdef __x86_64__
+
+#define STUB 32	/* bytes of each */
+#define PAGE 4096
+
+/* The page begins with the address of shunt_gate_enter(), to which the stubs jump. */
+enum { HEAD = 16 };
+
+static uint64_t stub_at(uint8_t *page, unsigned int place)
+{
+	return (uint64_t)page + HEAD + (uint64_t)place * STUB;
+}
+
+/*
+ * The number, if that instruction is replaced; lea 6(%rip), %rcx; jmp *(page); SYSCALL, which rcx points to; the
+ * comparison, if that is replaced; a jump back.
+ */
+static void make_stub(uint8_t *copy, uint8_t *page, unsigned int place, const struct shunt_gate_site *site)
+{
+	uint8_t *start = copy + (stub_at(page, place) - (uint64_t)page), *at = start;
+	uint64_t stub = stub_at(page, place);
+	bool number = site->shape == SHUNT_GATE_NUMBER;
+
+	if (number)
+		at = shunt_code_put(at, site->at, 5);
+	at = shunt_code_put(at, "\x48\x8d\x0d\6\0\0\0\xff\x25", 9);
+	at = shunt_code_put_distance(at, stub + (uint64_t)(at - start), (uint64_t)page);
+	at = shunt_code_put(at, "\x0f\x05", 2);
+	if (!number)
+		at = shunt_code_put(at, site->at + 2, 6);
+	at = shunt_code_put(at, "\xe9", 1);
+	shunt_code_put_distance(at, stub + (uint64_t)(at - start),
+				(uint64_t)site->at + (number ? 7 : 8));
+}
+
+static bool make_jump(const struct shunt_code *code, uint8_t *page, unsigned int place,
+		      const struct shunt_gate_site *site)
+{
+	uint8_t jump[8] = { 0xe9, 0, 0, 0, 0, 0x90, 0x90, 0x90 };
+
+	shunt_code_put_distance(jump + 1, (uint64_t)site->at + 1, stub_at(page, place));
+	return shunt_code_write(code, site->at, jump, (size_t)site->shape);
+}
+
+static void find_span(const struct shunt_gate_sites *sites, uint64_t *low, uint64_t *high)
+{
+	*low = UINT64_MAX;
+	*high = 0;
+	for (unsigned int i = 0; i < sites->count; i++) {
+		uint64_t at = (uint64_t)sites->site[i].at;
+
+		*low = at < *low ? at : *low;
+		*high = at > *high ? at : *high;
+	}
+}
+
+/* NULL, or why nothing was replaced, or not all. */
+static const char *replace(const struct shunt_code *code, const struct shunt_gate_sites *sites)
+{
+	void (*enter)(void) = shunt_gate_enter;
+	uint8_t copy[(HEAD + SHUNT_GATE_SITES * STUB + PAGE - 1) / PAGE * PAGE], *page;
+	uint64_t low, high;
+
+	find_span(sites, &low, &high);
+	page = shunt_code_pages(low, high, sizeof(copy));
+	if (!page)
+		return "there is no memory near it for code";
+	memset(copy, 0xcc, sizeof(copy));
+	memcpy(copy, &enter, sizeof(enter));
+	for (unsigned int i = 0; i < sites->count; i++)
+		make_stub(copy, page, i, &sites->site[i]);
+	if (!shunt_code_write(code, page, copy, sizeof(copy))) {
+		munmap(page, sizeof(copy));
+		return "its code cannot be changed: writing to /proc/self/mem is refused, and mprotect is";
+	}
+	for (unsigned int i = 0; i < sites->count; i++)
+		if (!make_jump(code, page, i, &sites->site[i]))
+			return "part of its code cannot be changed";
+	return NULL;
+}
+
+static bool has_name(const struct link_map *library, const char *part)
+{
+	return library->l_name && strstr(library->l_name, part);
+}
+
+/* Tools that replace the same code, or watch it. */
+static const char *watcher(const struct link_map *libraries)
+{
+	static const char *const parts[] = { "/vgpreload", "/librrpreload", "/libasan.", "/libtsan.",
+					     "/libubsan.", "/liblsan." };
+	static const char *const inits[] = { "__asan_init", "__tsan_init", "__msan_init" };
+
+	if (secure_getenv("RUNNING_UNDER_RR"))
+		return "rr records it";
+	for (; libraries; libraries = libraries->l_next)
+		for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+			if (has_name(libraries, parts[i]))
+				return "valgrind, rr or a sanitizer is at work";
+	for (size_t i = 0; i < sizeof(inits) / sizeof(*inits); i++)
+		if (dlsym(RTLD_DEFAULT, inits[i]))
+			return "valgrind, rr or a sanitizer is at work";
+	dlerror();
+	return NULL;
+}
+
+/* Also when a link map of another namespace is given. NULL, or why not. */
+static const char *open_in(const struct link_map *libraries)
+{
+	struct shunt_gate_sites sites = { .count = 0 };
+	struct shunt_code code;
+	const char *why;
+
+	for (; libraries; libraries = libraries->l_next)
+		if (has_name(libraries, "/" LIBC_SO))
+			shunt_gate_sites_find(&sites, libraries, true);
+		else if (has_name(libraries, "/" LIBPTHREAD_SO))
+			shunt_gate_sites_find(&sites, libraries, false);	/* up to glibc 2.33 */
+	if (sites.lacking || !sites.count) {
+		shunt_log_write(SHUNT_LOG_INFO,
+				"calls that do not come by name are not carried: this C library has code that is not known: %s",
+				sites.lacking ? sites.lacking : "all of it");
+		return "";
+	}
+	shunt_code_begin(&code);
+	why = replace(&code, &sites);
+	shunt_code_end(&code);
+	if (!why)
+		shunt_log_write(SHUNT_LOG_INFO,
+				"calls that do not come by name are carried: %u places in the C library, %u functions are not known",
+				sites.count, sites.unknown);
+	return why;
+}
+
+static const char *open_all(bool alone)
+{
+	const char *why = alone ? shunt_code_is_alone() : NULL;
+	struct link_map *first;
+	void *program;
+
+	if (why)
+		return why;
+	program = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD);
+	if (!program || dlinfo(program, RTLD_DI_LINKMAP, &first))
+		return "its libraries are not known";
+	why = watcher(first);
+	if (why)
+		return why;
+	why = open_in(first);
+	if (!why) {
+		shunt_gate_use_thunks();
+		open_now = true;
+	}
+	return why;
+}
+
+void shunt_gate_open(bool alone)
+{
+	const char *why;
+	int saved = errno;
+
+	if (tried)
+		return;
+	tried = true;
+	why = open_all(alone);
+	if (why && *why)
+		shunt_log_write(SHUNT_LOG_INFO, "calls that do not come by name are not carried: %s", why);
+	errno = saved;
+}
+
+void shunt_gate_begin(void)
+{
+	const struct shunt_config *config;
+	const char *wanted = secure_getenv("SHUNT_GATE");
+
+	if (!wanted || strcmp(wanted, "calls"))
+		return;
+	config = shunt_process_config();
+	if (config && config->gate == SHUNT_GATE_CALLS)
+		shunt_gate_open(true);
+}
+
+#else
+
+void shunt_gate_open(bool alone)
+{
+	(void)alone;
+}
+
+void shunt_gate_begin(void)
+{
+}
+
+#endif
