@@ -21,6 +21,7 @@
  */
 #undef _FORTIFY_SOURCE
 
+#include <dlfcn.h>
 #include <grp.h>
 #include <poll.h>
 #include <pthread.h>
@@ -159,6 +160,8 @@ struct shunt_traffic;
 													\
 	X(void *, mmap, (void *at, size_t bytes, int prot, int flags, int fd, off_t offset))		\
 	X(void *, mmap64, (void *at, size_t bytes, int prot, int flags, int fd, off64_t offset))	\
+	X(void *, dlmopen, (Lmid_t space, const char *file, int mode))					\
+													\
 	X(int, mlockall, (int flags))									\
 	X(int, munlockall, (void))									\
 													\

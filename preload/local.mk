@@ -10,6 +10,7 @@ preload_sources = \
 	preload/code.c preload/code.h \
 	preload/confine.c preload/confine.h \
 	preload/connect.c preload/connect.h \
+	preload/dlmopen.c \
 	preload/dup.c preload/dup.h \
 	preload/epoll.c \
 	preload/exec.c \

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* stdio reads and writes with calls inside libc, which nobody can stand for. */
+/* stdio reads and writes with calls inside libc, which no name leads to. */
 #include "preload/rights.h"
+#include "preload/gate/gate.h"
 
 static ssize_t read_cookie(void *fd, char *buffer, size_t bytes)
 {
@@ -67,16 +68,24 @@ int fclose(FILE *file)
 	return result;
 }
 
+/* If calls inside libc are seen, too (gate/gate.h), they are made as they are. Otherwise the stream goes back first. */
+static const struct shunt_calls *printing(int fd)
+{
+	if (shunt_gate_is_open())
+		return shunt_gate_behind();
+	shunt_rights_retire(fd, SHUNT_REASON_DPRINTF);
+	(void)real(vdprintf);
+	return &shunt_real;
+}
+
 int vdprintf(int fd, const char *format, va_list arguments)
 {
-	shunt_rights_retire(fd, SHUNT_REASON_DPRINTF);
-	return real(vdprintf)(fd, format, arguments);
+	return printing(fd)->vdprintf(fd, format, arguments);
 }
 
 int __vdprintf_chk(int fd, int flag, const char *format, va_list arguments)
 {
-	shunt_rights_retire(fd, SHUNT_REASON_DPRINTF);
-	return real(__vdprintf_chk)(fd, flag, format, arguments);
+	return printing(fd)->__vdprintf_chk(fd, flag, format, arguments);
 }
 
 int dprintf(int fd, const char *format, ...)
@@ -84,9 +93,8 @@ int dprintf(int fd, const char *format, ...)
 	va_list arguments;
 	int printed;
 
-	shunt_rights_retire(fd, SHUNT_REASON_DPRINTF);
 	va_start(arguments, format);
-	printed = real(vdprintf)(fd, format, arguments);
+	printed = printing(fd)->vdprintf(fd, format, arguments);
 	va_end(arguments);
 	return printed;
 }
@@ -96,9 +104,8 @@ int __dprintf_chk(int fd, int flag, const char *format, ...)
 	va_list arguments;
 	int printed;
 
-	shunt_rights_retire(fd, SHUNT_REASON_DPRINTF);
 	va_start(arguments, format);
-	printed = real(__vdprintf_chk)(fd, flag, format, arguments);
+	printed = printing(fd)->__vdprintf_chk(fd, flag, format, arguments);
 	va_end(arguments);
 	return printed;
 }

@@ -66,7 +66,7 @@ __asm__(".pushsection .text\n"
 	"	leaq 8(%rsp), %rsp\n"
 	"	popq %rcx\n"
 	"	leaq 128(%rsp), %rsp\n"
-	"	addq $2, %rcx\n"	/* behind the SYSCALL of the stub */
+	"	addq $2, %rcx\n"	/* behind the SYSCALL */
 	"	jmp *%rcx\n"
 	".size shunt_gate_enter, . - shunt_gate_enter\n"
 	".popsection\n");
@@ -165,7 +165,17 @@ void shunt_gate_use_thunks(void)
 	shunt_real.syscall = (__typeof__(shunt_real.syscall))shunt_gate_syscall;
 }
 
+const struct shunt_calls *shunt_gate_behind(void)
+{
+	return &behind;
+}
+
 #else
+
+const struct shunt_calls *shunt_gate_behind(void)
+{
+	return &shunt_real;
+}
 
 void shunt_gate_use_thunks(void)
 {

@@ -8,12 +8,12 @@
  *   nothing. With SHUNT_GATE=calls in the environment it is when the library is loaded. Another thread could be between
  *   two instructions that are replaced.
  * - A site jumps to its stub near the library, and that to entry.c. If the call concerns no descriptor that is carried,
- *   the SYSCALL in the stub is made. Otherwise the call becomes the exported one of its name, on the caller's stack.
+ *   the site's own SYSCALL is made. Otherwise the call becomes the exported one of its name, on the caller's stack.
  * - The real calls of preload/ are the library's own, by thunks that leave a mark. A site that finds it makes the system
  *   call. The mark is the stack pointer: a handler that leaves by a jump leaves a mark that does not count any more.
  * - A child on this memory, of vfork() or posix_spawn(), is known by its process id. Its calls are the kernel's.
- * - clone and its kind, exec and exit are no sites. Neither are the cancellation points of glibc 2.41 and later, which
- *   are one instruction, known to its handler of cancellations by its address. There the gate stays shut.
+ * - clone and its kind, exec and exit are no sites. The cancellation points of glibc 2.41
+ *   and later are one function with a SYSCALL of its own shape. There the gate stays shut.
  * - It stays shut under valgrind, rr and sanitizers, too, which replace the same code or watch it.
  */
 #ifndef SHUNT_PRELOAD_GATE_GATE_H
@@ -24,12 +24,15 @@
 #include "core/base/config.h"
 
 struct link_map;
+struct shunt_calls;
 
 /* open.c: opens the gate, unless that has been tried. `alone`: only if no other thread runs. errno is kept. */
 void shunt_gate_open(bool alone);
 /* When the library is loaded: only with SHUNT_GATE=calls in the environment. */
 void shunt_gate_begin(void);
 bool shunt_gate_is_open(void);
+/* The same for a name space that has just been made: it begins with this library. errno and dlerror() are kept. */
+void shunt_gate_open_in(const struct link_map *first);
 
 /* gate.c: what a system call of the program means. Registers, as the entry has pushed them. */
 struct shunt_gate_frame {
@@ -43,10 +46,13 @@ bool shunt_gate_wants(const struct shunt_gate_frame *frame);
 /* It does. The kernel's result: -errno where it fails. */
 long shunt_gate_call(const struct shunt_gate_frame *frame);
 
-/* entry.c: where stubs jump. rcx has the address of their SYSCALL. */
+/* entry.c: where stubs jump. rcx has the address of the SYSCALL. */
 void shunt_gate_enter(void);
 /* entry.c: the real calls lead to the thunks from here on. */
 void shunt_gate_use_thunks(void);
+
+/* entry.c: the C library's own calls, without a mark. Once the gate is open. */
+const struct shunt_calls *shunt_gate_behind(void);
 
 /* The mark of a thunk that is under way: its stack pointer; 0: none. */
 extern __thread uintptr_t shunt_gate_mark __attribute__((visibility("hidden"), tls_model("initial-exec")));

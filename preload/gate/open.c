@@ -23,7 +23,7 @@ bool shunt_gate_is_open(void)
 
 #ifdef __x86_64__
 
-#define STUB 32	/* bytes of each */
+#define STUB 40	/* bytes of each */
 #define PAGE 4096
 
 /* The page begins with the address of shunt_gate_enter(), to which the stubs jump. */
@@ -34,35 +34,46 @@ static uint64_t stub_at(uint8_t *page, unsigned int place)
 	return (uint64_t)page + HEAD + (uint64_t)place * STUB;
 }
 
-/*
- * The number, if that instruction is replaced; lea 6(%rip), %rcx; jmp *(page); SYSCALL, which rcx points to; the
- * comparison, if that is replaced; a jump back.
- */
-static void make_stub(uint8_t *copy, uint8_t *page, unsigned int place, const struct shunt_gate_site *site)
+/* The test, whose two places are as far from here as they were from there. */
+static uint8_t *put_test(uint8_t *at, uint64_t here, const uint8_t *from)
 {
-	uint8_t *start = copy + (stub_at(page, place) - (uint64_t)page), *at = start;
-	uint64_t stub = stub_at(page, place);
-	bool number = site->shape == SHUNT_GATE_NUMBER;
+	uint64_t there = (uint64_t)from;
+	int32_t flag;
 
-	if (number)
-		at = shunt_code_put(at, site->at, 5);
-	at = shunt_code_put(at, "\x48\x8d\x0d\6\0\0\0\xff\x25", 9);
-	at = shunt_code_put_distance(at, stub + (uint64_t)(at - start), (uint64_t)page);
-	at = shunt_code_put(at, "\x0f\x05", 2);
-	if (!number)
-		at = shunt_code_put(at, site->at + 2, 6);
-	at = shunt_code_put(at, "\xe9", 1);
-	shunt_code_put_distance(at, stub + (uint64_t)(at - start),
-				(uint64_t)site->at + (number ? 7 : 8));
+	memcpy(&flag, from + 2, sizeof(flag));
+	at = shunt_code_put(at, from, 2);
+	flag = (int32_t)(there + 7 + (uint64_t)(int64_t)flag - (here + 7));
+	at = shunt_code_put(at, &flag, sizeof(flag));
+	at = shunt_code_put(at, "\0\x0f\x84", 3);
+	return shunt_code_put_distance(at, here + 9, there + SHUNT_GATE_TEST + (uint64_t)(int8_t)from[8]);
 }
 
+/* The instructions that are replaced; lea SYSCALL, %rcx; jmp *(page). */
+static void make_stub(uint8_t *copy, uint8_t *page, unsigned int place, const struct shunt_gate_site *site)
+{
+	uint64_t stub = stub_at(page, place);
+	uint8_t *start = copy + (stub - (uint64_t)page), *at = start;
+	const uint8_t *from = site->at;
+
+	if (site->tests) {
+		at = put_test(at, stub, from);
+		from += SHUNT_GATE_TEST;
+	}
+	at = shunt_code_put(at, from, (size_t)(site->syscall - from));
+	at = shunt_code_put(at, "\x48\x8d\x0d", 3);
+	at = shunt_code_put_distance(at, stub + (uint64_t)(at - start), (uint64_t)site->syscall);
+	at = shunt_code_put(at, "\xff\x25", 2);
+	shunt_code_put_distance(at, stub + (uint64_t)(at - start), (uint64_t)page);
+}
+
+/* Instructions behind the jump that have their bytes yet are never come to. */
 static bool make_jump(const struct shunt_code *code, uint8_t *page, unsigned int place,
 		      const struct shunt_gate_site *site)
 {
-	uint8_t jump[8] = { 0xe9, 0, 0, 0, 0, 0x90, 0x90, 0x90 };
+	uint8_t jump[11] = { 0xe9, 0, 0, 0, 0, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
 
 	shunt_code_put_distance(jump + 1, (uint64_t)site->at + 1, stub_at(page, place));
-	return shunt_code_write(code, site->at, jump, (size_t)site->shape);
+	return shunt_code_write(code, site->at, jump, (size_t)(site->syscall - site->at));
 }
 
 static void find_span(const struct shunt_gate_sites *sites, uint64_t *low, uint64_t *high)
@@ -191,6 +202,23 @@ void shunt_gate_open(bool alone)
 	errno = saved;
 }
 
+void shunt_gate_open_in(const struct link_map *first)
+{
+	const struct link_map *library = first;
+	const char *why;
+	int saved = errno;
+
+	while (library && !has_name(library, "/" LIBC_SO))
+		library = library->l_next;
+	if (library && !shunt_gate_sites_replaced(library)) {
+		why = open_in(first);
+		if (why && *why)
+			shunt_log_write(SHUNT_LOG_INFO,
+					"calls that come from a name space of its own are not carried: %s", why);
+	}
+	errno = saved;
+}
+
 void shunt_gate_begin(void)
 {
 	const struct shunt_config *config;
@@ -212,6 +240,11 @@ void shunt_gate_open(bool alone)
 
 void shunt_gate_begin(void)
 {
+}
+
+void shunt_gate_open_in(const struct link_map *first)
+{
+	(void)first;
 }
 
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #define LONGEST 1024	/* bytes of a function that is looked at */
+#define CALLED 128	/* bytes of one that it calls */
 
 /* `needed`: where one lacks, no call is taken. Half of a set's calls, or of a stream's, would be worse than none. */
 static const struct {
@@ -26,7 +27,7 @@ static const struct {
 	{ "sendmmsg", false },	   { "preadv2", false },     { "pwritev2", false },
 	{ "sendfile", false },	   { "splice", false },	     { "ioctl", false },
 	{ "close_range", false },  { "syscall", false },     { "__close_nocancel", false },
-	{ "__read_nocancel", false }, { "__write_nocancel", false },
+	{ "__write_nocancel", false },
 };
 
 struct table {
@@ -102,27 +103,70 @@ static bool leads_to(const uint8_t *code, size_t size, const uint8_t *to)
 	return false;
 }
 
-/* `at`: a SYSCALL of the function. False: it is not as it is known. */
-static bool take(struct shunt_gate_sites *sites, uint8_t *code, size_t size, uint8_t *at)
-{
-	struct shunt_gate_site site = { at - 5, SHUNT_GATE_NUMBER };
-	size_t before = (size_t)(at - code), behind = size - before;
+/* Instructions before SYSCALL, as bytes: -1 is any. `parts`: their lengths. */
+static const struct shape {
+	uint8_t length;
+	uint8_t parts[3];
+	bool tests;
+	int16_t bytes[11];
+} shapes[] = {
+	/* mov $n, %eax */
+	{ 5, { 5 }, false, { 0xb8, -1, -1, 0, 0 } },
+	/* mov $n, %eax; mov n(%rsp), %edi */
+	{ 9, { 5, 4 }, false, { 0xb8, -1, -1, 0, 0, 0x8b, 0x7c, 0x24, -1 } },
+	/* mov n(%rsp), %rsi; mov n(%rsp), %edi */
+	{ 9, { 5, 4 }, false, { 0x48, 0x8b, 0x74, 0x24, -1, 0x8b, 0x7c, 0x24, -1 } },
+	/* mov n(%rsp), %rsi */
+	{ 5, { 5 }, false, { 0x48, 0x8b, 0x74, 0x24, -1 } },
+	/* mov n(%rsp), %r9 */
+	{ 5, { 5 }, false, { 0x4c, 0x8b, 0x4c, 0x24, -1 } },
+	/* mov n(%rsp), %edi; xor %eax, %eax */
+	{ 6, { 4, 2 }, false, { 0x8b, 0x7c, 0x24, -1, 0x31, 0xc0 } },
+	/* cmpb $0, flag(%rip); je somewhere; xor %eax, %eax */
+	{ 11, { 7, 2, 2 }, true, { 0x80, 0x3d, -1, -1, -1, -1, 0, 0x74, -1, 0x31, 0xc0 } },
+};
 
-	if (before >= 5 && at[-5] == 0xe9)
-		return true;	/* another name of the function has led here */
-	if (before < 5 || at[-5] != 0xb8 || at[-2] || at[-1]) {
-		site = (struct shunt_gate_site) { at, SHUNT_GATE_COMPARE };
-		if (behind < 8 || memcmp(at + 2, "\x48\x3d", 2) || memcmp(at + 5, "\xf0\xff\xff", 3) ||
-		    leads_to(code, size, at + 2))
+static bool has_shape(const struct shape *shape, const uint8_t *at)
+{
+	for (unsigned int i = 0; i < shape->length; i++)
+		if (shape->bytes[i] >= 0 && shape->bytes[i] != at[i])
 			return false;
-	}
-	for (unsigned int i = 0; i < sites->count; i++)
-		if (sites->site[i].at == site.at)
+	return true;
+}
+
+static bool leads_into(const struct shape *shape, const uint8_t *code, size_t size, const uint8_t *at)
+{
+	for (unsigned int i = 0; i < 2 && shape->parts[i + 1]; i++) {
+		at += shape->parts[i];
+		if (leads_to(code, size, at))
 			return true;
+	}
+	return false;
+}
+
+static bool add(struct shunt_gate_sites *sites, const struct shunt_gate_site *site)
+{
+	for (unsigned int i = 0; i < sites->count; i++)
+		if (sites->site[i].syscall == site->syscall)
+			return true;	/* another name of the function */
 	if (sites->count == SHUNT_GATE_SITES)
 		return false;
-	sites->site[sites->count++] = site;
+	sites->site[sites->count++] = *site;
 	return true;
+}
+
+/* `at`: a SYSCALL of the function. False: what is before it is not as it is known. */
+static bool take(struct shunt_gate_sites *sites, uint8_t *code, size_t size, uint8_t *at)
+{
+	for (size_t i = 0; i < sizeof(shapes) / sizeof(*shapes); i++) {
+		const struct shape *shape = &shapes[i];
+
+		if (at - code >= shape->length && has_shape(shape, at - shape->length) &&
+		    !leads_into(shape, code, size, at - shape->length))
+			return add(sites, &(struct shunt_gate_site) { at - shape->length, at,
+								      shape->tests });
+	}
+	return false;
 }
 
 static bool look_at(struct shunt_gate_sites *sites, uint8_t *code, size_t size)
@@ -136,6 +180,50 @@ static bool look_at(struct shunt_gate_sites *sites, uint8_t *code, size_t size)
 		taken += take(sites, code, size, at);
 	}
 	return found && found == taken;
+}
+
+/* Where the library has code. */
+static bool find_code(const struct link_map *library, uintptr_t *from, uintptr_t *to)
+{
+	const Elf64_Ehdr *header = (const void *)library->l_addr;
+	const Elf64_Phdr *segment;
+
+	if (memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_phentsize != sizeof(*segment))
+		return false;
+	segment = (const void *)(library->l_addr + header->e_phoff);
+	for (unsigned int i = 0; i < header->e_phnum; i++, segment++)
+		if (segment->p_type == PT_LOAD && segment->p_flags & PF_X) {
+			*from = library->l_addr + segment->p_vaddr;
+			*to = *from + segment->p_memsz;
+			return true;
+		}
+	return false;
+}
+
+/* fcntl() leaves most commands to a function without a name: the first that it calls and that makes the system call. */
+static bool take_called(struct shunt_gate_sites *sites, const struct link_map *library, const uint8_t *code,
+			size_t size)
+{
+	static const uint8_t call[] = { 0xb8, 72, 0, 0, 0, 0x0f, 0x05 };	/* SYS_fcntl */
+	uintptr_t low, high;
+
+	if (!find_code(library, &low, &high))
+		return false;
+	for (size_t i = 0; i + 5 <= size; i++) {
+		uint8_t *to, *at;
+		int32_t far;
+		bool any = false;
+
+		memcpy(&far, code + i + 1, 4);
+		to = (uint8_t *)code + i + 5 + far;
+		if (code[i] != 0xe8 || (uintptr_t)to < low || (uintptr_t)to + CALLED > high)
+			continue;
+		for (at = to; (at = memmem(at, (size_t)(to + CALLED - at), call, sizeof(call))); at += 7)
+			any |= take(sites, to, CALLED, at + 5);
+		if (any)
+			return true;
+	}
+	return false;
 }
 
 void shunt_gate_sites_find(struct shunt_gate_sites *sites, const struct link_map *library, bool whole)
@@ -154,8 +242,24 @@ void shunt_gate_sites_find(struct shunt_gate_sites *sites, const struct link_map
 			continue;
 		known = symbol && look_at(sites, (uint8_t *)library->l_addr + symbol->st_value,
 					  symbol->st_size);
+		if (known && !strcmp(functions[i].name, "fcntl"))
+			known = take_called(sites, library,
+					    (uint8_t *)library->l_addr + symbol->st_value, symbol->st_size);
 		sites->unknown += !known;
 		if (!known && functions[i].needed && !sites->lacking)
 			sites->lacking = functions[i].name;
 	}
+}
+
+bool shunt_gate_sites_replaced(const struct link_map *library)
+{
+	struct table table;
+	const Elf64_Sym *symbol = find_table(&table, library) ? find_symbol(&table, "write") : NULL;
+	uint8_t *code, *at;
+
+	if (!symbol || symbol->st_size > LONGEST)
+		return false;
+	code = (uint8_t *)library->l_addr + symbol->st_value;
+	at = memmem(code, symbol->st_size, "\x0f\x05", 2);
+	return at && at - code >= 5 && at[-5] == 0xe9;
 }

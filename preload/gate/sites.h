@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The SYSCALL instructions of a C library: those in functions that make calls on descriptors, by the library's own table
- * of symbols. Two shapes are known:
- *
- *	mov eax, n; syscall		the first is replaced; a jump to the second makes the call as before
- *	syscall; cmp rax, -4095 or so	both are replaced, if no jump of the function may lead to the second
+ * of symbols. SYSCALL itself stays where it is, so that an unwinder, a debugger and a handler of cancellations find a
+ * waiting thread in the library's function. What is replaced is one to three instructions before it, of shapes that are
+ * known, if no jump of the function may lead between them. A jump to SYSCALL makes the call as before.
  */
 #ifndef SHUNT_PRELOAD_GATE_SITES_H
 #define SHUNT_PRELOAD_GATE_SITES_H
@@ -16,12 +15,14 @@ struct link_map;
 
 enum { SHUNT_GATE_SITES = 160 };
 
-enum shunt_gate_shape { SHUNT_GATE_NUMBER = 5, SHUNT_GATE_COMPARE = 8 };	/* bytes that are replaced */
-
 struct shunt_gate_site {
-	uint8_t *at;	/* the first byte that is replaced */
-	enum shunt_gate_shape shape;
+	uint8_t *at;		/* the first byte that is replaced */
+	uint8_t *syscall;	/* and the instruction behind the last */
+	bool tests;		/* it begins with a look at a flag and a jump (SHUNT_GATE_TEST bytes), which lead elsewhere */
 };
+
+/* cmpb $0, flag(%rip); je somewhere */
+enum { SHUNT_GATE_TEST = 9 };
 
 struct shunt_gate_sites {
 	struct shunt_gate_site site[SHUNT_GATE_SITES];
@@ -32,5 +33,7 @@ struct shunt_gate_sites {
 
 /* Adds those of a library that is loaded. `whole`: it has all functions; those of a part are looked at as far as they are there. */
 void shunt_gate_sites_find(struct shunt_gate_sites *sites, const struct link_map *library, bool whole);
+/* Have they been replaced? */
+bool shunt_gate_sites_replaced(const struct link_map *library);
 
 #endif

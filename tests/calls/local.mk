@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Plain programs that run bare and shunted; the two must agree. tests/README.md tells more.
 check_PROGRAMS += tests/calls/cases/cases tests/calls/transfer/transfer tests/calls/anew tests/calls/sandbox tests/calls/hardened tests/calls/plainpeer \
-	tests/calls/gone tests/calls/lacking tests/calls/partial tests/calls/wakes tests/calls/numbers tests/calls/uring tests/calls/rings tests/calls/many tests/calls/space tests/calls/workers tests/calls/closing tests/calls/cheat tests/calls/gen/gen
+	tests/calls/gone tests/calls/lacking tests/calls/partial tests/calls/wakes tests/calls/numbers tests/calls/uring tests/calls/rings tests/calls/many tests/calls/space tests/calls/workers tests/calls/closing tests/calls/cheat tests/calls/gen/gen tests/calls/ways/ways
 
 # Programs that know nothing of Shunt, nor of the sanitizers it may be built with.
 plain_cflags = -std=gnu11 -Wall -Wextra -pthread $(WERROR_CFLAGS)
@@ -141,13 +141,17 @@ tests_calls_closing_LDFLAGS =
 tests_calls_workers_SOURCES = tests/calls/workers.c
 tests_calls_workers_CFLAGS = $(plain_cflags)
 tests_calls_workers_LDFLAGS =
+tests_calls_ways_ways_SOURCES = tests/calls/ways/ways.c tests/calls/ways/ways.h
+tests_calls_ways_ways_CFLAGS = $(plain_cflags)
+tests_calls_ways_ways_LDFLAGS =
+tests_calls_ways_ways_LDADD = -ldl -lrt
 
 tests_calls_cheat_SOURCES = tests/calls/cheat.c tests/engine/kernel_sys.h
 tests_calls_cheat_LDADD = libshuntcore.a -lpthread
 
 EXTRA_DIST += tests/calls/known tests/calls/known.busy tests/calls/known.flip tests/calls/known.kept tests/calls/known.verbs tests/calls/diff.sh tests/calls/transfer.sh \
-	tests/calls/modes.sh tests/calls/mock.sh tests/calls/qos.sh tests/calls/pacing.sh tests/calls/pacing.py tests/calls/reserve.sh tests/calls/reserve.py tests/calls/reconnect.sh tests/calls/plainpeer.sh tests/calls/bad.sh tests/calls/users.sh tests/calls/go.sh tests/calls/go/main.go tests/calls/meeting.sh tests/calls/anew.sh tests/calls/sandbox.sh tests/calls/hardened.sh tests/calls/space.sh tests/calls/reasons.sh tests/calls/reasons.py tests/calls/ends.sh tests/calls/doors.sh tests/calls/liar.py tests/calls/workers.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/tcp_backlog.sh tests/calls/partial.sh tests/calls/wakes.sh tests/calls/closing.sh tests/calls/born.sh tests/calls/born.py tests/calls/relatives.sh tests/calls/older.sh tests/calls/uring.sh tests/calls/rings.sh tests/calls/numbers.sh tests/calls/idle.sh tests/calls/quick_idle.sh tests/calls/hostile.py tests/calls/stranger.py tests/calls/door.py tests/calls/drop.py tests/calls/besiege.py tests/calls/relative.py tests/calls/older.py tests/calls/meet.py tests/calls/wire.py tests/calls/young.sh tests/calls/young.py
+	tests/calls/modes.sh tests/calls/mock.sh tests/calls/qos.sh tests/calls/pacing.sh tests/calls/pacing.py tests/calls/reserve.sh tests/calls/reserve.py tests/calls/reconnect.sh tests/calls/plainpeer.sh tests/calls/bad.sh tests/calls/users.sh tests/calls/go.sh tests/calls/go/main.go tests/calls/meeting.sh tests/calls/anew.sh tests/calls/sandbox.sh tests/calls/hardened.sh tests/calls/space.sh tests/calls/reasons.sh tests/calls/reasons.py tests/calls/ends.sh tests/calls/doors.sh tests/calls/liar.py tests/calls/workers.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/tcp_backlog.sh tests/calls/partial.sh tests/calls/wakes.sh tests/calls/closing.sh tests/calls/born.sh tests/calls/born.py tests/calls/relatives.sh tests/calls/older.sh tests/calls/uring.sh tests/calls/rings.sh tests/calls/numbers.sh tests/calls/idle.sh tests/calls/quick_idle.sh tests/calls/hostile.py tests/calls/stranger.py tests/calls/door.py tests/calls/drop.py tests/calls/besiege.py tests/calls/relative.py tests/calls/older.py tests/calls/meet.py tests/calls/wire.py tests/calls/young.sh tests/calls/young.py tests/calls/ways.sh tests/calls/ways/plug.c
 EXTRA_DIST += tests/calls/known_test.sh tests/calls/gen/gen.sh tests/calls/lib.sh tests/calls/where.sh tests/README.md
 quick_tests += tests/calls/diff.sh tests/calls/known_test.sh
 TESTS += tests/calls/diff.sh tests/calls/known_test.sh tests/calls/transfer.sh tests/calls/mock.sh tests/calls/qos.sh tests/calls/pacing.sh tests/calls/reserve.sh tests/calls/reconnect.sh tests/calls/plainpeer.sh tests/calls/bad.sh \
-	tests/calls/users.sh tests/calls/go.sh tests/calls/meeting.sh tests/calls/anew.sh tests/calls/sandbox.sh tests/calls/hardened.sh tests/calls/space.sh tests/calls/reasons.sh tests/calls/doors.sh tests/calls/workers.sh tests/calls/gen/gen.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/tcp_backlog.sh tests/calls/partial.sh tests/calls/wakes.sh tests/calls/closing.sh tests/calls/born.sh tests/calls/relatives.sh tests/calls/older.sh tests/calls/uring.sh tests/calls/rings.sh tests/calls/numbers.sh tests/calls/young.sh tests/calls/quick_idle.sh
+	tests/calls/users.sh tests/calls/go.sh tests/calls/meeting.sh tests/calls/anew.sh tests/calls/sandbox.sh tests/calls/hardened.sh tests/calls/space.sh tests/calls/reasons.sh tests/calls/doors.sh tests/calls/workers.sh tests/calls/gen/gen.sh tests/calls/gone.sh tests/calls/carried.sh tests/calls/tcp_backlog.sh tests/calls/partial.sh tests/calls/wakes.sh tests/calls/closing.sh tests/calls/born.sh tests/calls/relatives.sh tests/calls/older.sh tests/calls/uring.sh tests/calls/rings.sh tests/calls/numbers.sh tests/calls/young.sh tests/calls/quick_idle.sh tests/calls/ways.sh
