@@ -175,7 +175,6 @@ void shunt_bypass_compare(struct shunt_stream *stream)
 		shunt_decision_say(
 			SHUNT_LOG_WARN, stream,
 			"reset: this program has sent %llu bytes past Shunt, over TCP, while the link was the "
-			"track. Its next connections stay on TCP (SHUNT_GATE in shunt(1); shunt doctor --calls "
-			"shows from where)",
+			"track. Its next connections stay on TCP (SHUNT_GATE in shunt(1))",
 			(unsigned long long)bytes);
 }

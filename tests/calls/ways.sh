@@ -31,9 +31,10 @@ alike() { # ROAD CALL
 	grep -qx "tracks 3" "$work/shunted.log"
 }
 
-# carried: no byte of either end went past, and none came back to TCP
+# carried: no byte of either end went past, and no call sent the connection back
 carried() {
-	[ "$(jq -s 'map(.counters.handbacks + .counters.bypassed + .counters.bypassing) | add' "$work"/stat.*)" = 0 ]
+	[ "$(jq -s 'map(.counters.bypassed + .counters.bypassing) | add' "$work"/stat.*)" = 0 ] &&
+		! grep -q 'back on TCP' "$work/shunted.log"
 }
 
 # ended NAME: with an error at both ends, and each has said so and counted it once
