@@ -14,7 +14,8 @@ _Static_assert(offsetof(struct shunt_gate_frame, number) == 48 &&
 
 /*
  * All registers but rax, rcx and r11 are to be as they were, those of vectors too: the kernel keeps them. The 128 bytes
- * below the stack pointer may be in use. The C code that decides has no vector registers.
+ * below the stack pointer may be in use. The C code that decides has no vector registers. A mark of a thunk is above the
+ * stack pointer and near it; an old one is not, or is above by chance, and then the call is the kernel's.
  */
 __asm__(".pushsection .text\n"
 	".globl shunt_gate_enter\n"
@@ -22,7 +23,13 @@ __asm__(".pushsection .text\n"
 	".type shunt_gate_enter, @function\n"
 	"shunt_gate_enter:\n"
 	"	endbr64\n"
-	"	leaq -128(%rsp), %rsp\n"
+	"	movq shunt_gate_mark@gottpoff(%rip), %r11\n"
+	"	movq %fs:(%r11), %r11\n"
+	"	subq %rsp, %r11\n"
+	"	cmpq $65536, %r11\n"	/* stack between a thunk and the site at which its call ends, at most */
+	"	jae 2f\n"
+	"	jmp *%rcx\n"
+	"2:	leaq -128(%rsp), %rsp\n"
 	"	pushq %rcx\n"
 	"	pushq %rax\n"
 	"	pushq %r9\n"
@@ -38,7 +45,7 @@ __asm__(".pushsection .text\n"
 	"	call shunt_gate_wants\n"
 	"	testb %al, %al\n"
 	"	jne 1f\n"
-	"	movq %rbp, %rsp\n"
+	"3:	movq %rbp, %rsp\n"
 	"	popq %rbp\n"
 	"	popq %rdi\n"
 	"	popq %rsi\n"
@@ -55,19 +62,10 @@ __asm__(".pushsection .text\n"
 	"	fxsave64 (%rsp)\n"
 	"	call shunt_gate_call\n"
 	"	fxrstor64 (%rsp)\n"
-	"	movq %rbp, %rsp\n"
-	"	popq %rbp\n"
-	"	popq %rdi\n"
-	"	popq %rsi\n"
-	"	popq %rdx\n"
-	"	popq %r10\n"
-	"	popq %r8\n"
-	"	popq %r9\n"
-	"	leaq 8(%rsp), %rsp\n"
-	"	popq %rcx\n"
-	"	leaq 128(%rsp), %rsp\n"
-	"	addq $2, %rcx\n"	/* behind the SYSCALL */
-	"	jmp *%rcx\n"
+	"	testb %al, %al\n"
+	"	je 3b\n"
+	"	addq $2, 64(%rbp)\n"	/* frame.site: behind the SYSCALL */
+	"	jmp 3b\n"
 	".size shunt_gate_enter, . - shunt_gate_enter\n"
 	".popsection\n");
 

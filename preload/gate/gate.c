@@ -2,12 +2,13 @@
 #include "preload/gate/gate.h"
 #include "preload/process.h"
 #include <poll.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "preload/touch.h"
 
 #ifdef __x86_64__
 
-#define DEEPEST 65536	/* bytes of stack between a thunk and the site that its call ends at */
 #define INTEGERS __attribute__((target("general-regs-only")))
 
 /* Calls whose meaning is another than: on the first argument, a descriptor. */
@@ -56,10 +57,8 @@ INTEGERS bool shunt_gate_wants(const struct shunt_gate_frame *frame)
 {
 	enum what what = sort(frame->number);
 	struct shunt_file *file;
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0), mark = shunt_gate_mark;
 
-	if (what == NOTHING || mark - here < DEEPEST ||
-	    !__atomic_load_n(&shunt_process.engine, __ATOMIC_ACQUIRE))
+	if (what == NOTHING || !__atomic_load_n(&shunt_process.engine, __ATOMIC_ACQUIRE))
 		return false;
 	switch (what) {
 	case TRANSFERS:
@@ -76,16 +75,53 @@ INTEGERS bool shunt_gate_wants(const struct shunt_gate_frame *frame)
 	}
 }
 
-static long by_kernel(const struct shunt_gate_frame *frame)
-{
-	register long d __asm__("r10") = frame->d, e __asm__("r8") = frame->e, f __asm__("r9") = frame->f;
-	long result;
+/* --- with all registers --- */
 
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(frame->number), "D"(frame->a), "S"(frame->b), "d"(frame->c), "r"(d), "r"(e), "r"(f)
-			 : "rcx", "r11", "memory");
-	return result;
+static bool is_waited_for(long fd)
+{
+	struct shunt_file *file = carried(fd);
+
+	return file && !is_plain(file);
+}
+
+/* What the kernel would refuse is its to refuse. */
+static bool polls_carried(const struct pollfd *fds, size_t count)
+{
+	if (!count || count > SHUNT_FILES_MAX || shunt_unreadable(fds, count * sizeof(*fds)))
+		return false;
+	for (size_t i = 0; i < count; i++)
+		if (is_waited_for(fds[i].fd))
+			return true;
+	return false;
+}
+
+static bool selects_carried(const fd_set *set, long count)
+{
+	const uint64_t *words = (const uint64_t *)set;
+
+	if (!set || count <= 0 || count > SHUNT_FILES_MAX ||
+	    shunt_unreadable(set, ((size_t)count + 63) / 64 * 8))
+		return false;
+	for (long fd = 0; fd < count; fd++)
+		if (words[fd / 64] >> fd % 64 & 1 && is_waited_for(fd))
+			return true;
+	return false;
+}
+
+/* A wait for others stays a cancellation point of the C library's, such as those of its resolver. */
+static bool waits_for_carried(const struct shunt_gate_frame *frame)
+{
+	if (frame->number != SYS_pselect6)
+		return polls_carried((const struct pollfd *)frame->a, (size_t)frame->b);
+	return selects_carried((const fd_set *)frame->b, frame->a) ||
+	       selects_carried((const fd_set *)frame->c, frame->a) ||
+	       selects_carried((const fd_set *)frame->d, frame->a);
+}
+
+/* A child that shares this memory has descriptors of its own. A filter may forbid to ask, and then none is on a link. */
+static bool is_childs(void)
+{
+	return !shunt_process_confined() && shunt_real.syscall(SYS_getpid) != shunt_process.pid;
 }
 
 /* pselect6 leaves there what is left of the time, and pselect() does not. */
@@ -115,19 +151,17 @@ static long timed_call(const struct shunt_gate_frame *frame)
 	return result;
 }
 
-long shunt_gate_call(const struct shunt_gate_frame *frame)
+bool shunt_gate_call(struct shunt_gate_frame *frame)
 {
 	int saved = errno;
 	long result;
 
-	/* A child that shares this memory has descriptors of its own. */
-	if (shunt_real.syscall(SYS_getpid) != shunt_process.pid)
-		return by_kernel(frame);
+	if ((sort(frame->number) == WAITS && !waits_for_carried(frame)) || is_childs())
+		return false;
 	result = frame->number == SYS_pselect6 ? timed_call(frame) : call_of_program(frame);
-	if (result == -1)
-		result = -errno;
+	frame->number = result == -1 ? -errno : result;
 	errno = saved;
-	return result;
+	return true;
 }
 
 #endif

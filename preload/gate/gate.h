@@ -43,8 +43,11 @@ struct shunt_gate_frame {
 
 /* Made without vector registers: does the call concern a descriptor that is carried? */
 bool shunt_gate_wants(const struct shunt_gate_frame *frame);
-/* It does. The kernel's result: -errno where it fails. */
-long shunt_gate_call(const struct shunt_gate_frame *frame);
+/*
+ * It may: makes the call, and `number` becomes the kernel's result, -errno where it fails. False: it is the kernel's after
+ * all.
+ */
+bool shunt_gate_call(struct shunt_gate_frame *frame);
 
 /* entry.c: where stubs jump. rcx has the address of the SYSCALL. */
 void shunt_gate_enter(void);
