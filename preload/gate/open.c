@@ -67,36 +67,46 @@ static void make_stub(uint8_t *copy, uint8_t *page, unsigned int place, const st
 }
 
 /* Instructions behind the jump that have their bytes yet are never come to. */
-static bool make_jump(const struct shunt_code *code, uint8_t *page, unsigned int place,
-		      const struct shunt_gate_site *site)
+static void put_jump(uint8_t *copy, uint8_t *page, unsigned int place, const struct shunt_gate_site *site)
 {
-	uint8_t jump[11] = { 0xe9, 0, 0, 0, 0, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90 };
-
-	shunt_code_put_distance(jump + 1, (uint64_t)site->at + 1, stub_at(page, place));
-	return shunt_code_write(code, site->at, jump, (size_t)(site->syscall - site->at));
+	memset(copy, 0x90, (size_t)(site->syscall - site->at));
+	copy = shunt_code_put(copy, "\xe9", 1);
+	shunt_code_put_distance(copy, (uint64_t)site->at + 1, stub_at(page, place));
 }
 
-static void find_span(const struct shunt_gate_sites *sites, uint64_t *low, uint64_t *high)
+/* All jumps in one page by one write. `place` is the first of them, and becomes the first of the next page. */
+static bool make_jumps(const struct shunt_code *code, uint8_t *page, unsigned int *place,
+		       const struct shunt_gate_sites *sites)
 {
-	*low = UINT64_MAX;
-	*high = 0;
-	for (unsigned int i = 0; i < sites->count; i++) {
-		uint64_t at = (uint64_t)sites->site[i].at;
+	const struct shunt_gate_site *site = &sites->site[*place];
+	uint8_t *from = site->at, *end = from, copy[2 * PAGE];
+	unsigned int last = *place;
 
-		*low = at < *low ? at : *low;
-		*high = at > *high ? at : *high;
-	}
+	for (; last < sites->count && (uintptr_t)sites->site[last].at / PAGE == (uintptr_t)from / PAGE; last++)
+		end = sites->site[last].syscall;
+	memcpy(copy, from, (size_t)(end - from));
+	for (; *place < last; ++*place, site++)
+		put_jump(copy + (site->at - from), page, *place, site);
+	return shunt_code_write(code, from, copy, (size_t)(end - from));
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct shunt_gate_site *left = a, *right = b;
+
+	return left->at < right->at ? -1 : left->at > right->at;
 }
 
 /* NULL, or why nothing was replaced, or not all. */
-static const char *replace(const struct shunt_code *code, const struct shunt_gate_sites *sites)
+static const char *replace(const struct shunt_code *code, struct shunt_gate_sites *sites)
 {
 	void (*enter)(void) = shunt_gate_enter;
+	unsigned int place = 0;
 	uint8_t copy[(HEAD + SHUNT_GATE_SITES * STUB + PAGE - 1) / PAGE * PAGE], *page;
-	uint64_t low, high;
 
-	find_span(sites, &low, &high);
-	page = shunt_code_pages(low, high, sizeof(copy));
+	qsort(sites->site, sites->count, sizeof(*sites->site), compare);
+	page = shunt_code_pages((uint64_t)sites->site[0].at, (uint64_t)sites->site[sites->count - 1].at,
+				sizeof(copy));
 	if (!page)
 		return "there is no memory near it for code";
 	memset(copy, 0xcc, sizeof(copy));
@@ -107,8 +117,8 @@ static const char *replace(const struct shunt_code *code, const struct shunt_gat
 		munmap(page, sizeof(copy));
 		return "its code cannot be changed: writing to /proc/self/mem is refused, and mprotect is";
 	}
-	for (unsigned int i = 0; i < sites->count; i++)
-		if (!make_jump(code, page, i, &sites->site[i]))
+	while (place < sites->count)
+		if (!make_jumps(code, page, &place, sites))
 			return "part of its code cannot be changed";
 	return NULL;
 }
