@@ -2,7 +2,7 @@
 /* The constructor, and what the first use of the process, its settings and its engine makes. */
 #include <stdlib.h>
 #include "core/base/program.h"
-#include "preload/gate/gate.h"
+#include "preload/gate.h"
 #include "preload/go/go.h"
 #include "preload/process.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * dlmopen(): a name space has a C library of its own, in which no name of ours is found. Its system calls lead here all
- * the same (gate/gate.h).
+ * the same (gate.h).
  *
  * The caller's object says where a library without a path is looked for. So the call is left by a jump where the caller
  * matters, and such a name space stays as it is.
@@ -10,7 +10,7 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <string.h>
-#include "preload/gate/gate.h"
+#include "preload/gate.h"
 
 static bool has_paths(const struct link_map *caller)
 {

@@ -7,7 +7,6 @@ preload_sources = \
 	preload/calls.c preload/calls.h \
 	preload/cancel.c \
 	preload/close.c \
-	preload/code.c preload/code.h \
 	preload/confine.c preload/confine.h \
 	preload/connect.c preload/connect.h \
 	preload/dlmopen.c \
@@ -18,6 +17,10 @@ preload_sources = \
 	preload/fcntl.c \
 	preload/foreign.c \
 	preload/fork.c \
+	preload/gate.c preload/gate.h \
+	preload/gate_entry.c \
+	preload/gate_open.c \
+	preload/gate_sites.c preload/gate_sites.h \
 	preload/ioctl.c \
 	preload/make.c \
 	preload/map.c \

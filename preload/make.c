@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The engine is made here, and forgotten in children that it is not for. */
 #include "core/stream/uring.h"
-#include "preload/gate/gate.h"
+#include "preload/gate.h"
 #include "preload/once.h"
 #include "preload/settings.h"
 

@@ -21,7 +21,7 @@
 #include "core/base/signal_defer.h"
 #include "core/fd/thread.h"
 #include "core/wait/epwait.h"
-#include "preload/gate/gate.h"
+#include "preload/gate.h"
 #include "preload/process.h"
 
 #define SIGNALS 65

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* stdio reads and writes with calls inside libc, which no name leads to. */
 #include "preload/rights.h"
-#include "preload/gate/gate.h"
+#include "preload/gate.h"
 
 static ssize_t read_cookie(void *fd, char *buffer, size_t bytes)
 {
@@ -68,7 +68,7 @@ int fclose(FILE *file)
 	return result;
 }
 
-/* If calls inside libc are seen, too (gate/gate.h), they are made as they are. Otherwise the stream goes back first. */
+/* If calls inside libc are seen, too (gate.h), they are made as they are. Otherwise the stream goes back first. */
 static const struct shunt_calls *printing(int fd)
 {
 	if (shunt_gate_is_open())

@@ -10,9 +10,10 @@
 #include "core/stream/proof.h"
 #include "core/stream/track.h"
 
-#define PAUSE 100000000ull	/* ns between two looks */
-#define LOOKS 2			/* of a host's own: the thread may have been stopped before the first */
-#define LOOKS_AFAR 50		/* a queue pair between hosts may be trying for seconds before it is known to be dead */
+#define PAUSE 100000000ull /* ns between two looks */
+#define LOOKS 2 /* of a host's own: the thread may have been stopped before the first */
+#define LOOKS_AFAR                                                                                 \
+	50 /* a queue pair between hosts may be trying for seconds before it is known to be dead */
 
 /* Nothing is announced that TCP would bring, and the peer's end is not being moved. rx.lock held. */
 static bool is_links_alone(const struct shunt_stream *stream)

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "core/base/log.h"
-#include "preload/code.h"
+#include "preload/go/code.h"
 
 /* Where the linker has put sections of interest. The file says so; a program without such headers is searched. */
 struct hints {

@@ -2,13 +2,13 @@
 /* The stubs, and the jumps to them. */
 #include "preload/go/go.h"
 #include <sys/mman.h>
-#include "preload/code.h"
+#include "preload/go/code.h"
 
 #ifdef __x86_64__
 
 #define PAGE 4096
-#define STUB 64		/* bytes of each */
-#define JUMP 5		/* bytes of a jump */
+#define STUB 64 /* bytes of each */
+#define JUMP 5 /* bytes of a jump */
 
 /* How a page begins. Stubs jump to these addresses, which are those of shunt_go_pass() until all sites lead here. */
 struct cells {
@@ -28,18 +28,19 @@ static void make_stub(uint8_t *copy, uint64_t page, unsigned int place,
 		      const struct shunt_go_site *site)
 {
 	uint64_t offset = (uint64_t)(place + 1) * STUB, stub = page + offset;
-	uint8_t *start = copy + offset, *at = shunt_code_put(start, (const void *)site->address, site->before);
+	uint8_t *start = copy + offset,
+		*at = shunt_code_put(start, (const void *)site->address, site->before);
 	int32_t busy = shunt_go_busy_offset();
 
 	at = shunt_code_put(at, "\x48\x8d\x0d\6\0\0\0\xff\x25", 9);
 	at = shunt_code_put_distance(at, stub + (uint64_t)(at - start),
-			  page + (site->vfork ? offsetof(struct cells, vfork) :
-						offsetof(struct cells, enter)));
+				     page + (site->vfork ? offsetof(struct cells, vfork) :
+							   offsetof(struct cells, enter)));
 	at = shunt_code_put(at, "\x0f\x05", 2);
 	if (site->vfork) {
-		at = shunt_code_put(at, "\x64\x48\xc7\x04\x25", 5);	/* movq $0, %fs:busy */
+		at = shunt_code_put(at, "\x64\x48\xc7\x04\x25", 5); /* movq $0, %fs:busy */
 		at = shunt_code_put(at, &busy, sizeof(busy));
-		at = shunt_code_put(at, "\0\0\0\0\x41\x54", 6);		/* push %r12 */
+		at = shunt_code_put(at, "\0\0\0\0\x41\x54", 6); /* push %r12 */
 	}
 	at = shunt_code_put(at, "\xe9", 1);
 	shunt_code_put_distance(at, stub + (uint64_t)(at - start), site->address + length(site));

@@ -16,7 +16,7 @@
 #include <time.h>
 
 #define SOME 1000
-#define ROUNDS 400	/* exchanges that give it time to reach the link */
+#define ROUNDS 400 /* exchanges that give it time to reach the link */
 
 static struct ways_calls calls;
 static unsigned char bytes[3 * SOME];
@@ -76,7 +76,8 @@ static int listener(struct sockaddr_in *address)
 	socklen_t length = sizeof(*address);
 	int fd = socket(AF_INET, SOCK_STREAM, 0);
 
-	*address = (struct sockaddr_in) { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	*address = (struct sockaddr_in) { .sin_family = AF_INET,
+					  .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	if (fd < 0 || bind(fd, (struct sockaddr *)address, length) || listen(fd, 1) ||
 	    getsockname(fd, (struct sockaddr *)address, &length))
 		fail("listener");
@@ -215,7 +216,8 @@ static bool is_one_of(const char *call, const char *all)
 	const char *found = strstr(all, call);
 	size_t length = strlen(call);
 
-	return found && (found == all || found[-1] == ' ') && (!found[length] || found[length] == ' ');
+	return found && (found == all || found[-1] == ' ') &&
+	       (!found[length] || found[length] == ' ');
 }
 
 /* The peer waits, sends SOME, and this end's wait is to hear of it. */
@@ -243,8 +245,9 @@ static void waits(const char *call, int fd)
 		epfd = calls.epoll_create1(0);
 		say("epoll_ctl", calls.epoll_ctl(epfd, EPOLL_CTL_ADD, fd, &event));
 		event.data.u64 = 0;
-		say(call, !strcmp(call, "epoll_wait") ? calls.epoll_wait(epfd, &event, 1, 20000) :
-							calls.epoll_pwait(epfd, &event, 1, 20000, NULL));
+		say(call, !strcmp(call, "epoll_wait") ?
+				  calls.epoll_wait(epfd, &event, 1, 20000) :
+				  calls.epoll_pwait(epfd, &event, 1, 20000, NULL));
 		say("data", (long)event.data.u64);
 		say("close", calls.close(epfd));
 	}
@@ -295,7 +298,9 @@ static void numbers(int fd)
 
 static bool is_send(const char *call)
 {
-	return is_one_of(call, "write writev pwritev2 send sendto sendmsg sendmmsg syscall_send aio_write dprintf raw");
+	return is_one_of(
+		call,
+		"write writev pwritev2 send sendto sendmsg sendmmsg syscall_send aio_write dprintf raw");
 }
 
 static void first_end(int fd, const char *road, const char *call)

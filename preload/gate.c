@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "preload/gate/gate.h"
+#include "preload/gate.h"
 #include "preload/process.h"
 #include <poll.h>
 #include <sys/select.h>
@@ -17,20 +17,47 @@ enum what { NOTHING, FIRST, TRANSFERS, FIRST_OR_SECOND, FIRST_OR_THIRD, SET, WAI
 INTEGERS static inline enum what sort(long number)
 {
 	switch (number) {
-	case SYS_read: case SYS_write: case SYS_readv: case SYS_writev: case SYS_recvfrom: case SYS_sendto:
-	case SYS_recvmsg: case SYS_sendmsg: case SYS_recvmmsg: case SYS_sendmmsg: case SYS_preadv2: case SYS_pwritev2:
+	case SYS_read:
+	case SYS_write:
+	case SYS_readv:
+	case SYS_writev:
+	case SYS_recvfrom:
+	case SYS_sendto:
+	case SYS_recvmsg:
+	case SYS_sendmsg:
+	case SYS_recvmmsg:
+	case SYS_sendmmsg:
+	case SYS_preadv2:
+	case SYS_pwritev2:
 		return TRANSFERS;
-	case SYS_close: case SYS_dup: case SYS_fcntl: case SYS_ioctl: case SYS_listen: case SYS_shutdown:
-	case SYS_connect: case SYS_accept: case SYS_accept4: case SYS_getsockopt: case SYS_setsockopt:
-	case SYS_epoll_wait: case SYS_epoll_pwait: case SYS_epoll_pwait2:
+	case SYS_close:
+	case SYS_dup:
+	case SYS_fcntl:
+	case SYS_ioctl:
+	case SYS_listen:
+	case SYS_shutdown:
+	case SYS_connect:
+	case SYS_accept:
+	case SYS_accept4:
+	case SYS_getsockopt:
+	case SYS_setsockopt:
+	case SYS_epoll_wait:
+	case SYS_epoll_pwait:
+	case SYS_epoll_pwait2:
 		return FIRST;
-	case SYS_dup2: case SYS_dup3: case SYS_sendfile:
+	case SYS_dup2:
+	case SYS_dup3:
+	case SYS_sendfile:
 		return FIRST_OR_SECOND;
-	case SYS_splice: case SYS_epoll_ctl:
+	case SYS_splice:
+	case SYS_epoll_ctl:
 		return FIRST_OR_THIRD;
-	case SYS_epoll_create1: case SYS_close_range:
+	case SYS_epoll_create1:
+	case SYS_close_range:
 		return SET;
-	case SYS_poll: case SYS_ppoll: case SYS_pselect6:
+	case SYS_poll:
+	case SYS_ppoll:
+	case SYS_pselect6:
 		return WAITS;
 	default:
 		return NOTHING;
@@ -43,14 +70,16 @@ INTEGERS static inline struct shunt_file *carried(long fd)
 	struct shunt_file *file = shunt_files_get(
 		__atomic_load_n(&shunt_process.files, __ATOMIC_ACQUIRE), (int)fd);
 
-	return likely(!file) || file->kind == SHUNT_FILE_PRIVATE || file->kind == SHUNT_FILE_CLOSED ?
+	return likely(!file) || file->kind == SHUNT_FILE_PRIVATE ||
+			       file->kind == SHUNT_FILE_CLOSED ?
 		       NULL :
 		       file;
 }
 
 INTEGERS static inline bool is_plain(struct shunt_file *file)
 {
-	return file->kind == SHUNT_FILE_STREAM && shunt_stream_is_plain((struct shunt_stream *)file);
+	return file->kind == SHUNT_FILE_STREAM &&
+	       shunt_stream_is_plain((struct shunt_stream *)file);
 }
 
 INTEGERS bool shunt_gate_wants(const struct shunt_gate_frame *frame)
@@ -136,8 +165,8 @@ static void take_off(struct timespec *timeout, uint64_t ns)
 
 static long call_of_program(const struct shunt_gate_frame *frame)
 {
-	return shunt_syscall_of_program(frame->number, frame->a, frame->b, frame->c, frame->d, frame->e,
-					frame->f);
+	return shunt_syscall_of_program(frame->number, frame->a, frame->b, frame->c, frame->d,
+					frame->e, frame->f);
 }
 
 static long timed_call(const struct shunt_gate_frame *frame)

@@ -1,39 +1,67 @@
 /* SPDX-License-Identifier: MIT */
-#include "preload/gate/sites.h"
+#include "preload/gate_sites.h"
 #include <elf.h>
 #include <link.h>
 #include <stddef.h>
 #include <string.h>
 
-#define LONGEST 1024	/* bytes of a function that is looked at */
-#define CALLED 128	/* bytes of one that it calls */
+#define LONGEST 1024 /* bytes of a function that is looked at */
+#define CALLED 128 /* bytes of one that it calls */
 
 /* `needed`: where one lacks, no call is taken. Half of a set's calls, or of a stream's, would be worse than none. */
 static const struct {
 	const char *name;
 	bool needed;
 } functions[] = {
-	{ "read", true },	   { "write", true },	     { "readv", true },
-	{ "writev", true },	   { "recv", true },	     { "recvfrom", true },
-	{ "recvmsg", true },	   { "send", true },	     { "sendto", true },
-	{ "sendmsg", true },	   { "poll", true },	     { "ppoll", true },
-	{ "select", true },	   { "pselect", true },	     { "epoll_ctl", true },
-	{ "epoll_wait", true },	   { "epoll_pwait", true },  { "close", true },
-	{ "shutdown", true },	   { "connect", true },	     { "accept", true },
-	{ "accept4", true },	   { "listen", true },	     { "getsockopt", true },
-	{ "setsockopt", true },	   { "fcntl", true },	     { "dup", true },
-	{ "dup2", true },	   { "dup3", true },	     { "epoll_create", false },
-	{ "epoll_create1", false }, { "epoll_pwait2", false }, { "recvmmsg", false },
-	{ "sendmmsg", false },	   { "preadv2", false },     { "pwritev2", false },
-	{ "sendfile", false },	   { "splice", false },	     { "ioctl", false },
-	{ "close_range", false },  { "syscall", false },     { "__close_nocancel", false },
+	{ "read", true },
+	{ "write", true },
+	{ "readv", true },
+	{ "writev", true },
+	{ "recv", true },
+	{ "recvfrom", true },
+	{ "recvmsg", true },
+	{ "send", true },
+	{ "sendto", true },
+	{ "sendmsg", true },
+	{ "poll", true },
+	{ "ppoll", true },
+	{ "select", true },
+	{ "pselect", true },
+	{ "epoll_ctl", true },
+	{ "epoll_wait", true },
+	{ "epoll_pwait", true },
+	{ "close", true },
+	{ "shutdown", true },
+	{ "connect", true },
+	{ "accept", true },
+	{ "accept4", true },
+	{ "listen", true },
+	{ "getsockopt", true },
+	{ "setsockopt", true },
+	{ "fcntl", true },
+	{ "dup", true },
+	{ "dup2", true },
+	{ "dup3", true },
+	{ "epoll_create", false },
+	{ "epoll_create1", false },
+	{ "epoll_pwait2", false },
+	{ "recvmmsg", false },
+	{ "sendmmsg", false },
+	{ "preadv2", false },
+	{ "pwritev2", false },
+	{ "sendfile", false },
+	{ "splice", false },
+	{ "ioctl", false },
+	{ "close_range", false },
+	{ "syscall", false },
+	{ "__close_nocancel", false },
 	{ "__write_nocancel", false },
 };
 
 struct table {
 	const Elf64_Sym *symbols;
 	const char *strings;
-	const uint32_t *hash;	/* DT_GNU_HASH */
+	const uint32_t *hash; /* DT_GNU_HASH */
 };
 
 /* glibc has put the load address into these before. */
@@ -134,7 +162,8 @@ static bool has_shape(const struct shape *shape, const uint8_t *at)
 	return true;
 }
 
-static bool leads_into(const struct shape *shape, const uint8_t *code, size_t size, const uint8_t *at)
+static bool leads_into(const struct shape *shape, const uint8_t *code, size_t size,
+		       const uint8_t *at)
 {
 	for (unsigned int i = 0; i < 2 && shape->parts[i + 1]; i++) {
 		at += shape->parts[i];
@@ -148,7 +177,7 @@ static bool add(struct shunt_gate_sites *sites, const struct shunt_gate_site *si
 {
 	for (unsigned int i = 0; i < sites->count; i++)
 		if (sites->site[i].syscall == site->syscall)
-			return true;	/* another name of the function */
+			return true; /* another name of the function */
 	if (sites->count == SHUNT_GATE_SITES)
 		return false;
 	sites->site[sites->count++] = *site;
@@ -175,7 +204,8 @@ static bool look_at(struct shunt_gate_sites *sites, uint8_t *code, size_t size)
 
 	if (size > LONGEST)
 		return false;
-	for (uint8_t *at = code; (at = memmem(at, (size_t)(code + size - at), "\x0f\x05", 2)); at += 2) {
+	for (uint8_t *at = code; (at = memmem(at, (size_t)(code + size - at), "\x0f\x05", 2));
+	     at += 2) {
 		found++;
 		taken += take(sites, code, size, at);
 	}
@@ -201,10 +231,10 @@ static bool find_code(const struct link_map *library, uintptr_t *from, uintptr_t
 }
 
 /* fcntl() leaves most commands to a function without a name: the first that it calls and that makes the system call. */
-static bool take_called(struct shunt_gate_sites *sites, const struct link_map *library, const uint8_t *code,
-			size_t size)
+static bool take_called(struct shunt_gate_sites *sites, const struct link_map *library,
+			const uint8_t *code, size_t size)
 {
-	static const uint8_t call[] = { 0xb8, 72, 0, 0, 0, 0x0f, 0x05 };	/* SYS_fcntl */
+	static const uint8_t call[] = { 0xb8, 72, 0, 0, 0, 0x0f, 0x05 }; /* SYS_fcntl */
 	uintptr_t low, high;
 
 	if (!find_code(library, &low, &high))
@@ -218,7 +248,8 @@ static bool take_called(struct shunt_gate_sites *sites, const struct link_map *l
 		to = (uint8_t *)code + i + 5 + far;
 		if (code[i] != 0xe8 || (uintptr_t)to < low || (uintptr_t)to + CALLED > high)
 			continue;
-		for (at = to; (at = memmem(at, (size_t)(to + CALLED - at), call, sizeof(call))); at += 7)
+		for (at = to; (at = memmem(at, (size_t)(to + CALLED - at), call, sizeof(call)));
+		     at += 7)
 			any |= take(sites, to, CALLED, at + 5);
 		if (any)
 			return true;
@@ -226,7 +257,8 @@ static bool take_called(struct shunt_gate_sites *sites, const struct link_map *l
 	return false;
 }
 
-void shunt_gate_sites_find(struct shunt_gate_sites *sites, const struct link_map *library, bool whole)
+void shunt_gate_sites_find(struct shunt_gate_sites *sites, const struct link_map *library,
+			   bool whole)
 {
 	const Elf64_Sym *symbol;
 	struct table table;
@@ -244,7 +276,8 @@ void shunt_gate_sites_find(struct shunt_gate_sites *sites, const struct link_map
 					  symbol->st_size);
 		if (known && !strcmp(functions[i].name, "fcntl"))
 			known = take_called(sites, library,
-					    (uint8_t *)library->l_addr + symbol->st_value, symbol->st_size);
+					    (uint8_t *)library->l_addr + symbol->st_value,
+					    symbol->st_size);
 		sites->unknown += !known;
 		if (!known && functions[i].needed && !sites->lacking)
 			sites->lacking = functions[i].name;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* When the gate is opened, for which libraries, and what is written into them. */
-#include "preload/gate/gate.h"
+#include "preload/gate.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <gnu/lib-names.h>
@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include "core/base/log.h"
 #include "preload/calls.h"
-#include "preload/code.h"
-#include "preload/gate/sites.h"
+#include "preload/go/code.h"
+#include "preload/gate_sites.h"
 #include "preload/process.h"
 
 static bool tried, open_now;
@@ -23,7 +23,7 @@ bool shunt_gate_is_open(void)
 
 #ifdef __x86_64__
 
-#define STUB 40	/* bytes of each */
+#define STUB 40 /* bytes of each */
 #define PAGE 4096
 
 /* The page begins with the address of shunt_gate_enter(), to which the stubs jump. */
@@ -45,11 +45,13 @@ static uint8_t *put_test(uint8_t *at, uint64_t here, const uint8_t *from)
 	flag = (int32_t)(there + 7 + (uint64_t)(int64_t)flag - (here + 7));
 	at = shunt_code_put(at, &flag, sizeof(flag));
 	at = shunt_code_put(at, "\0\x0f\x84", 3);
-	return shunt_code_put_distance(at, here + 9, there + SHUNT_GATE_TEST + (uint64_t)(int8_t)from[8]);
+	return shunt_code_put_distance(at, here + 9,
+				       there + SHUNT_GATE_TEST + (uint64_t)(int8_t)from[8]);
 }
 
 /* The instructions that are replaced; lea SYSCALL, %rcx; jmp *(page). */
-static void make_stub(uint8_t *copy, uint8_t *page, unsigned int place, const struct shunt_gate_site *site)
+static void make_stub(uint8_t *copy, uint8_t *page, unsigned int place,
+		      const struct shunt_gate_site *site)
 {
 	uint64_t stub = stub_at(page, place);
 	uint8_t *start = copy + (stub - (uint64_t)page), *at = start;
@@ -67,7 +69,8 @@ static void make_stub(uint8_t *copy, uint8_t *page, unsigned int place, const st
 }
 
 /* Instructions behind the jump that have their bytes yet are never come to. */
-static void put_jump(uint8_t *copy, uint8_t *page, unsigned int place, const struct shunt_gate_site *site)
+static void put_jump(uint8_t *copy, uint8_t *page, unsigned int place,
+		     const struct shunt_gate_site *site)
 {
 	memset(copy, 0x90, (size_t)(site->syscall - site->at));
 	copy = shunt_code_put(copy, "\xe9", 1);
@@ -82,7 +85,9 @@ static bool make_jumps(const struct shunt_code *code, uint8_t *page, unsigned in
 	uint8_t *from = site->at, *end = from, copy[2 * PAGE];
 	unsigned int last = *place;
 
-	for (; last < sites->count && (uintptr_t)sites->site[last].at / PAGE == (uintptr_t)from / PAGE; last++)
+	for (; last < sites->count &&
+	       (uintptr_t)sites->site[last].at / PAGE == (uintptr_t)from / PAGE;
+	     last++)
 		end = sites->site[last].syscall;
 	memcpy(copy, from, (size_t)(end - from));
 	for (; *place < last; ++*place, site++)
@@ -105,8 +110,8 @@ static const char *replace(const struct shunt_code *code, struct shunt_gate_site
 	uint8_t copy[(HEAD + SHUNT_GATE_SITES * STUB + PAGE - 1) / PAGE * PAGE], *page;
 
 	qsort(sites->site, sites->count, sizeof(*sites->site), compare);
-	page = shunt_code_pages((uint64_t)sites->site[0].at, (uint64_t)sites->site[sites->count - 1].at,
-				sizeof(copy));
+	page = shunt_code_pages((uint64_t)sites->site[0].at,
+				(uint64_t)sites->site[sites->count - 1].at, sizeof(copy));
 	if (!page)
 		return "there is no memory near it for code";
 	memset(copy, 0xcc, sizeof(copy));
@@ -131,8 +136,8 @@ static bool has_name(const struct link_map *library, const char *part)
 /* Tools that replace the same code, or watch it. */
 static const char *watcher(const struct link_map *libraries)
 {
-	static const char *const parts[] = { "/vgpreload", "/librrpreload", "/libasan.", "/libtsan.",
-					     "/libubsan.", "/liblsan." };
+	static const char *const parts[] = { "/vgpreload", "/librrpreload", "/libasan.",
+					     "/libtsan.",  "/libubsan.",    "/liblsan." };
 	static const char *const inits[] = { "__asan_init", "__tsan_init", "__msan_init" };
 
 	if (secure_getenv("RUNNING_UNDER_RR"))
@@ -159,20 +164,22 @@ static const char *open_in(const struct link_map *libraries)
 		if (has_name(libraries, "/" LIBC_SO))
 			shunt_gate_sites_find(&sites, libraries, true);
 		else if (has_name(libraries, "/" LIBPTHREAD_SO))
-			shunt_gate_sites_find(&sites, libraries, false);	/* up to glibc 2.33 */
+			shunt_gate_sites_find(&sites, libraries, false); /* up to glibc 2.33 */
 	if (sites.lacking || !sites.count) {
-		shunt_log_write(SHUNT_LOG_INFO,
-				"calls that do not come by name are not carried: this C library has code that is not known: %s",
-				sites.lacking ? sites.lacking : "all of it");
+		shunt_log_write(
+			SHUNT_LOG_INFO,
+			"calls that do not come by name are not carried: this C library has code that is not known: %s",
+			sites.lacking ? sites.lacking : "all of it");
 		return "";
 	}
 	shunt_code_begin(&code);
 	why = replace(&code, &sites);
 	shunt_code_end(&code);
 	if (!why)
-		shunt_log_write(SHUNT_LOG_INFO,
-				"calls that do not come by name are carried: %u places in the C library, %u functions are not known",
-				sites.count, sites.unknown);
+		shunt_log_write(
+			SHUNT_LOG_INFO,
+			"calls that do not come by name are carried: %u places in the C library, %u functions are not known",
+			sites.count, sites.unknown);
 	return why;
 }
 
@@ -208,7 +215,8 @@ void shunt_gate_open(bool alone)
 	tried = true;
 	why = open_all(alone);
 	if (why && *why)
-		shunt_log_write(SHUNT_LOG_INFO, "calls that do not come by name are not carried: %s", why);
+		shunt_log_write(SHUNT_LOG_INFO,
+				"calls that do not come by name are not carried: %s", why);
 	errno = saved;
 }
 
@@ -223,8 +231,10 @@ void shunt_gate_open_in(const struct link_map *first)
 	if (library && !shunt_gate_sites_replaced(library)) {
 		why = open_in(first);
 		if (why && *why)
-			shunt_log_write(SHUNT_LOG_INFO,
-					"calls that come from a name space of its own are not carried: %s", why);
+			shunt_log_write(
+				SHUNT_LOG_INFO,
+				"calls that come from a name space of its own are not carried: %s",
+				why);
 	}
 	errno = saved;
 }

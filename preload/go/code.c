@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "preload/code.h"
+#include "preload/go/code.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -8,9 +8,9 @@
 #include <unistd.h>
 
 #define PAGE 4096
-#define REACH 0x70000000UL	/* of a jump, from anywhere in the program to the page */
-#define STEP 0x10000UL	/* between places that are tried for the page */
-#define LEAST_ADDRESS 0x10000UL	/* vm.mmap_min_addr as shipped */
+#define REACH 0x70000000UL /* of a jump, from anywhere in the program to the page */
+#define STEP 0x10000UL /* between places that are tried for the page */
+#define LEAST_ADDRESS 0x10000UL /* vm.mmap_min_addr as shipped */
 
 #ifndef MAP_FIXED_NOREPLACE
 #define MAP_FIXED_NOREPLACE 0x100000
@@ -53,7 +53,7 @@ static uint8_t *try_pages(uint64_t address, size_t bytes)
 
 	if (pages == MAP_FAILED || pages == (void *)address)
 		return pages == MAP_FAILED ? NULL : pages;
-	munmap(pages, bytes);	/* Linux before 4.17 takes the address for a hint */
+	munmap(pages, bytes); /* Linux before 4.17 takes the address for a hint */
 	return NULL;
 }
 

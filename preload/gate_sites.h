@@ -16,9 +16,9 @@ struct link_map;
 enum { SHUNT_GATE_SITES = 160 };
 
 struct shunt_gate_site {
-	uint8_t *at;		/* the first byte that is replaced */
-	uint8_t *syscall;	/* and the instruction behind the last */
-	bool tests;		/* it begins with a look at a flag and a jump (SHUNT_GATE_TEST bytes), which lead elsewhere */
+	uint8_t *at; /* the first byte that is replaced */
+	uint8_t *syscall; /* and the instruction behind the last */
+	bool tests; /* it begins with a look at a flag and a jump (SHUNT_GATE_TEST bytes), which lead elsewhere */
 };
 
 /* cmpb $0, flag(%rip); je somewhere */
@@ -27,12 +27,15 @@ enum { SHUNT_GATE_TEST = 9 };
 struct shunt_gate_sites {
 	struct shunt_gate_site site[SHUNT_GATE_SITES];
 	unsigned int count;
-	unsigned int unknown;	/* functions, or instructions in them, that are not as they are known */
-	const char *lacking;	/* a function without which nothing may be replaced, and that is not known; NULL: none */
+	unsigned int
+		unknown; /* functions, or instructions in them, that are not as they are known */
+	const char *
+		lacking; /* a function without which nothing may be replaced, and that is not known; NULL: none */
 };
 
 /* Adds those of a library that is loaded. `whole`: it has all functions; those of a part are looked at as far as they are there. */
-void shunt_gate_sites_find(struct shunt_gate_sites *sites, const struct link_map *library, bool whole);
+void shunt_gate_sites_find(struct shunt_gate_sites *sites, const struct link_map *library,
+			   bool whole);
 /* Have they been replaced? */
 bool shunt_gate_sites_replaced(const struct link_map *library);
 

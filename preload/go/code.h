@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Code of the running program that is replaced: go/ and gate/ do it. Memory that may be run stays so, and is writable
+ * Code of the running program that is replaced: go/ and gate_open.c do it. Memory that may be run stays so, and is writable
  * only meanwhile, if at all: where /proc/self/mem may be written it never is.
  */
-#ifndef SHUNT_PRELOAD_CODE_H
-#define SHUNT_PRELOAD_CODE_H
+#ifndef SHUNT_PRELOAD_GO_CODE_H
+#define SHUNT_PRELOAD_GO_CODE_H
 
 #include <stdbool.h>
 #include <stddef.h>

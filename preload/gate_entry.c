@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* From a stub to C and back, and the thunks of the real calls. */
-#include "preload/gate/gate.h"
+#include "preload/gate.h"
 #include "preload/process.h"
 #include <stddef.h>
 
