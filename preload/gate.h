@@ -36,7 +36,7 @@ void shunt_gate_open_in(const struct link_map *first);
 
 /* gate.c: what a system call of the program means. Registers, as the entry has pushed them. */
 struct shunt_gate_frame {
-	long a, b, c, d, e, f;	/* rdi, rsi, rdx, r10, r8, r9 */
+	long a, b, c, d, e, f; /* rdi, rsi, rdx, r10, r8, r9 */
 	long number;
 	void *site;
 };
@@ -58,6 +58,7 @@ void shunt_gate_use_thunks(void);
 const struct shunt_calls *shunt_gate_behind(void);
 
 /* The mark of a thunk that is under way: its stack pointer; 0: none. */
-extern __thread uintptr_t shunt_gate_mark __attribute__((visibility("hidden"), tls_model("initial-exec")));
+extern __thread uintptr_t shunt_gate_mark
+	__attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 #endif

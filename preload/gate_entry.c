@@ -26,7 +26,7 @@ __asm__(".pushsection .text\n"
 	"	movq shunt_gate_mark@gottpoff(%rip), %r11\n"
 	"	movq %fs:(%r11), %r11\n"
 	"	subq %rsp, %r11\n"
-	"	cmpq $65536, %r11\n"	/* stack between a thunk and the site at which its call ends, at most */
+	"	cmpq $65536, %r11\n" /* stack between a thunk and the site at which its call ends, at most */
 	"	jae 2f\n"
 	"	jmp *%rcx\n"
 	"2:	leaq -128(%rsp), %rsp\n"
@@ -64,48 +64,52 @@ __asm__(".pushsection .text\n"
 	"	fxrstor64 (%rsp)\n"
 	"	testb %al, %al\n"
 	"	je 3b\n"
-	"	addq $2, 64(%rbp)\n"	/* frame.site: behind the SYSCALL */
+	"	addq $2, 64(%rbp)\n" /* frame.site: behind the SYSCALL */
 	"	jmp 3b\n"
 	".size shunt_gate_enter, . - shunt_gate_enter\n"
 	".popsection\n");
 
 /* The calls of calls.h that end at a site, and have no argument on the stack. */
-#define THUNKS(X)                                                                                    \
-	X(connect) X(listen) X(accept) X(accept4) X(shutdown) X(getsockopt) X(setsockopt) X(ioctl)   \
-	X(sockatmark) X(fcntl) X(fcntl64) X(close) X(close_range) X(closefrom) X(dup) X(dup2)        \
-	X(dup3) X(read) X(__read_chk) X(readv) X(preadv2) X(preadv64v2) X(recv) X(__recv_chk)        \
-	X(recvfrom) X(recvmsg) X(recvmmsg) X(write) X(writev) X(pwritev2) X(pwritev64v2) X(send)     \
-	X(sendto) X(sendmsg) X(sendmmsg) X(sendfile) X(sendfile64) X(splice) X(poll) X(__poll_chk)   \
-	X(ppoll) X(__ppoll_chk) X(select) X(pselect) X(epoll_create) X(epoll_create1) X(epoll_ctl)   \
-	X(epoll_wait) X(epoll_pwait) X(epoll_pwait2) X(fdopen) X(fclose) X(vdprintf)                 \
-	X(__vdprintf_chk) X(posix_spawn) X(posix_spawnp) X(system) X(popen)
+#define THUNKS(X)                                                                                  \
+	X(connect)                                                                                 \
+	X(listen) X(accept) X(accept4) X(shutdown) X(getsockopt) X(setsockopt) X(ioctl) X(         \
+		sockatmark) X(fcntl) X(fcntl64) X(close) X(close_range) X(closefrom) X(dup)        \
+		X(dup2) X(dup3) X(read) X(__read_chk) X(readv) X(preadv2) X(preadv64v2) X(recv) X( \
+			__recv_chk) X(recvfrom) X(recvmsg) X(recvmmsg) X(write) X(writev)          \
+			X(pwritev2) X(pwritev64v2) X(send) X(sendto) X(sendmsg) X(sendmmsg) X(     \
+				sendfile) X(sendfile64) X(splice) X(poll) X(__poll_chk) X(ppoll)   \
+				X(__ppoll_chk) X(select) X(pselect) X(epoll_create)                \
+					X(epoll_create1) X(epoll_ctl) X(epoll_wait) X(epoll_pwait) \
+						X(epoll_pwait2) X(fdopen) X(fclose) X(vdprintf)    \
+							X(__vdprintf_chk) X(posix_spawn)           \
+								X(posix_spawnp) X(system) X(popen)
 
 /* Where the thunks go. */
 static struct shunt_calls behind __attribute__((used));
 
 /* A thread may be cancelled in the call, so its frame is described. r10 and r11 carry no argument. */
-#define THUNK(name)                                                                                  \
-	__asm__(".pushsection .text\n"                                                               \
-		".type shunt_gate_thunk_" #name ", @function\n"                                      \
-		"shunt_gate_thunk_" #name ":\n"                                                      \
-		"	.cfi_startproc\n"                                                            \
-		"	endbr64\n"                                                                   \
-		"	movq shunt_gate_mark@gottpoff(%rip), %r11\n"                                 \
-		"	subq $8, %rsp\n"                                                             \
-		"	.cfi_adjust_cfa_offset 8\n"                                                  \
-		"	movq %rsp, %fs:(%r11)\n"                                                     \
-		"	call *shunt_gate_behind_" #name "(%rip)\n"                                   \
-		"	movq shunt_gate_mark@gottpoff(%rip), %r11\n"                                 \
-		"	movq $0, %fs:(%r11)\n"                                                       \
-		"	addq $8, %rsp\n"                                                             \
-		"	.cfi_adjust_cfa_offset -8\n"                                                 \
-		"	ret\n"                                                                       \
-		"	.cfi_endproc\n"                                                              \
-		".size shunt_gate_thunk_" #name ", . - shunt_gate_thunk_" #name "\n"                 \
-		".popsection\n");                                                                    \
-	extern __attribute__((visibility("hidden"))) char thunk_##name[] __asm__(                    \
-		"shunt_gate_thunk_" #name);                                                          \
-	__attribute__((used, visibility("hidden"))) void *behind_##name __asm__(                     \
+#define THUNK(name)                                                                                \
+	__asm__(".pushsection .text\n"                                                             \
+		".type shunt_gate_thunk_" #name ", @function\n"                                    \
+		"shunt_gate_thunk_" #name ":\n"                                                    \
+		"	.cfi_startproc\n"                                                                \
+		"	endbr64\n"                                                                       \
+		"	movq shunt_gate_mark@gottpoff(%rip), %r11\n"                                     \
+		"	subq $8, %rsp\n"                                                                 \
+		"	.cfi_adjust_cfa_offset 8\n"                                                      \
+		"	movq %rsp, %fs:(%r11)\n"                                                         \
+		"	call *shunt_gate_behind_" #name "(%rip)\n"                                 \
+		"	movq shunt_gate_mark@gottpoff(%rip), %r11\n"                                     \
+		"	movq $0, %fs:(%r11)\n"                                                           \
+		"	addq $8, %rsp\n"                                                                 \
+		"	.cfi_adjust_cfa_offset -8\n"                                                     \
+		"	ret\n"                                                                           \
+		"	.cfi_endproc\n"                                                                  \
+		".size shunt_gate_thunk_" #name ", . - shunt_gate_thunk_" #name "\n"               \
+		".popsection\n");                                                                  \
+	extern __attribute__((visibility("hidden"))) char thunk_##name[] __asm__(                  \
+		"shunt_gate_thunk_" #name);                                                        \
+	__attribute__((used, visibility("hidden"))) void *behind_##name __asm__(                   \
 		"shunt_gate_behind_" #name);
 THUNKS(THUNK)
 
@@ -154,8 +158,8 @@ __asm__(".pushsection .text\n"
 void shunt_gate_use_thunks(void)
 {
 	behind = shunt_real;
-#define BEHIND(name)                                          \
-	behind_##name = (void *)behind.name;                  \
+#define BEHIND(name)                                                                               \
+	behind_##name = (void *)behind.name;                                                       \
 	shunt_real.name = (__typeof__(behind.name))(void *)thunk_##name;
 	THUNKS(BEHIND)
 #undef BEHIND
