@@ -113,7 +113,7 @@ static bool is_waited_for(long fd)
 	return file && !is_plain(file);
 }
 
-/* What the kernel would refuse is its to refuse. */
+/* Arguments that the kernel would refuse are left to it. */
 static bool polls_carried(const struct pollfd *fds, size_t count)
 {
 	if (!count || count > SHUNT_FILES_MAX || shunt_unreadable(fds, count * sizeof(*fds)))

@@ -15,7 +15,7 @@ _Static_assert(offsetof(struct shunt_gate_frame, number) == 48 &&
 /*
  * All registers but rax, rcx and r11 are to be as they were, those of vectors too: the kernel keeps them. The 128 bytes
  * below the stack pointer may be in use. The C code that decides has no vector registers. A mark of a thunk is above the
- * stack pointer and near it; an old one is not, or is above by chance, and then the call is the kernel's.
+ * stack pointer and near it. An old one is not.
  */
 __asm__(".pushsection .text\n"
 	".globl shunt_gate_enter\n"

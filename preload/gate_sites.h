@@ -2,7 +2,7 @@
 /*
  * The SYSCALL instructions of a C library: those in functions that make calls on descriptors, by the library's own table
  * of symbols. SYSCALL itself stays where it is, so that an unwinder, a debugger and a handler of cancellations find a
- * waiting thread in the library's function. What is replaced is one to three instructions before it, of shapes that are
+ * waiting thread in the library's function. One to three instructions before it are replaced, of shapes that are
  * known, if no jump of the function may lead between them. A jump to SYSCALL makes the call as before.
  */
 #ifndef SHUNT_PRELOAD_GATE_SITES_H

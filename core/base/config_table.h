@@ -155,10 +155,9 @@ ENUM(GO, go, "auto|off", 0, FIXED,
 	"whether the system calls of Go programs are carried, which do not go through the C library. Auto does so for "
 	"dynamically linked programs of Go versions that Shunt knows, on x86-64, and off never (docs/CARRIED.md)")
 ENUM(GATE, gate, "auto|names|calls", 0, FIXED,
-	"whether calls are carried that do not come by their names: by addresses in the C library, by stdio and aio, from "
-	"plug-ins with names of their own. Auto replaces the system calls of the C library at the program's first socket "
-	"where one thread runs, on x86-64, calls as the program is loaded (in the environment), and names never "
-	"(docs/CARRIED.md)")
+	"whether calls are carried that do not come by their names, such as those of plug-ins and aio. Auto replaces "
+	"system calls of the C library at the program's first socket, if one thread runs. Calls does so as the program "
+	"is loaded, if the environment says it, and names never (docs/CARRIED.md)")
 UINT(REFUSED_MS, refused_ms, 0, 600000, 2000, 0, "ms", LIVE,
 	"how long a peer without Shunt is remembered")
 ENUM(MOCK, mock, "auto|tcp|rdma", 0, FIXED,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the two programs of this folder share: the calls of a plug-in. */
+/* The two programs of this folder share this: the calls of a plug-in. */
 #ifndef SHUNT_TESTS_CALLS_WAYS_WAYS_H
 #define SHUNT_TESTS_CALLS_WAYS_WAYS_H
 
