@@ -199,7 +199,8 @@ void shunt_backlog_moves(struct shunt_stream *stream, uint32_t events)
 		shunt_lock_leave(&stream->tx.lock);
 		return;
 	}
-	if (events & EPOLLIN)
+	/* While the program has the socket, the event may be of that: it is watched, too (bypass.h, spare.h). */
+	if (events & EPOLLIN & events_for(stream))
 		refuse(engine, stream);
 	if (shunt_backlog_write(engine, stream->tx.backlog.fd, stream) == -EAGAIN) {
 		shunt_lock_leave(&stream->tx.lock);
