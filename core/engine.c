@@ -10,6 +10,7 @@
 #include "core/admin/stats.h"
 #include "core/await.h"
 #include "core/base/lsan.h"
+#include "core/stream/destroyed.h"
 #include "core/stream/spare.h"
 #include "core/stream/kept.h"
 #include "core/engine.h"
@@ -66,6 +67,7 @@ static const struct shunt_end_hooks end_hooks = {
 	.births = shunt_born_births,
 	.births_end = shunt_born_end,
 	.births_look = shunt_born_look,
+	.bypassed = shunt_destroyed_bypassed,
 };
 
 static struct shunt_files *make_table(void)

@@ -300,7 +300,7 @@ static void close_set(struct shunt_engine *engine, struct shunt_epset *set, int 
 		shunt_epset_close(engine, set);
 }
 
-/* Whoever made the entry may use it again. */
+/* The entry's maker may use it again. */
 static void close_ring(struct shunt_engine *engine, struct shunt_uring_file *ring, int fd)
 {
 	shunt_files_close(engine->fds.files, fd);

@@ -51,7 +51,6 @@
 #include "core/stream/retire.h"
 #include "core/stream/unclaimed.h"
 #include "core/stream/destroyed.h"
-#include "core/stream/bypass.h"
 #include "core/stream/expire.h"
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -87,7 +86,7 @@ static void enlist(struct shunt_engine *engine, struct shunt_tasks *tasks)
 		TASK(keepalive, false),
 		TASK_IN(engine->work.tasks.expire, expire, false),
 		TASK_IN(engine->work.tasks.destroyed, destroyed, false),
-		TASK_IN(engine->work.tasks.bypass, bypass, false),
+		TASK_IN(engine->work.tasks.bypass, destroyed_bypass, false),
 		TASK_IN(engine->work.tasks.overflow, overflow, false),
 		TASK(listener_worker, false),
 		TASK(listener_owner, false),

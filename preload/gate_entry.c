@@ -70,19 +70,18 @@ __asm__(".pushsection .text\n"
 	".popsection\n");
 
 /* The calls of calls.h that end at a site, and have no argument on the stack. */
-#define THUNKS(X)                                                                                  \
-	X(connect)                                                                                 \
-	X(listen) X(accept) X(accept4) X(shutdown) X(getsockopt) X(setsockopt) X(ioctl) X(         \
-		sockatmark) X(fcntl) X(fcntl64) X(close) X(close_range) X(closefrom) X(dup)        \
-		X(dup2) X(dup3) X(read) X(__read_chk) X(readv) X(preadv2) X(preadv64v2) X(recv) X( \
-			__recv_chk) X(recvfrom) X(recvmsg) X(recvmmsg) X(write) X(writev)          \
-			X(pwritev2) X(pwritev64v2) X(send) X(sendto) X(sendmsg) X(sendmmsg) X(     \
-				sendfile) X(sendfile64) X(splice) X(poll) X(__poll_chk) X(ppoll)   \
-				X(__ppoll_chk) X(select) X(pselect) X(epoll_create)                \
-					X(epoll_create1) X(epoll_ctl) X(epoll_wait) X(epoll_pwait) \
-						X(epoll_pwait2) X(fdopen) X(fclose) X(vdprintf)    \
-							X(__vdprintf_chk) X(posix_spawn)           \
-								X(posix_spawnp) X(system) X(popen)
+/* clang-format off */
+#define THUNKS(X)	\
+	X(connect) X(listen) X(accept) X(accept4) X(shutdown) X(getsockopt) X(setsockopt) \
+	X(ioctl) X(sockatmark) X(fcntl) X(fcntl64) X(close) X(close_range) X(closefrom) \
+	X(dup) X(dup2) X(dup3) X(read) X(__read_chk) X(readv) X(preadv2) X(preadv64v2) \
+	X(recv) X(__recv_chk) X(recvfrom) X(recvmsg) X(recvmmsg) X(write) X(writev) \
+	X(pwritev2) X(pwritev64v2) X(send) X(sendto) X(sendmsg) X(sendmmsg) X(sendfile) \
+	X(sendfile64) X(splice) X(poll) X(__poll_chk) X(ppoll) X(__ppoll_chk) X(select) \
+	X(pselect) X(epoll_create) X(epoll_create1) X(epoll_ctl) X(epoll_wait) \
+	X(epoll_pwait) X(epoll_pwait2) X(fdopen) X(fclose) X(vdprintf) X(__vdprintf_chk) \
+	X(posix_spawn) X(posix_spawnp) X(system) X(popen)
+/* clang-format on */
 
 /* Where the thunks go. */
 static struct shunt_calls behind __attribute__((used));

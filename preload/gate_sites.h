@@ -27,10 +27,10 @@ enum { SHUNT_GATE_TEST = 9 };
 struct shunt_gate_sites {
 	struct shunt_gate_site site[SHUNT_GATE_SITES];
 	unsigned int count;
-	unsigned int
-		unknown; /* functions, or instructions in them, that are not as they are known */
-	const char *
-		lacking; /* a function without which nothing may be replaced, and that is not known; NULL: none */
+	/* Functions, or instructions in them, that are not as they are known. */
+	unsigned int unknown;
+	/* A function without which nothing may be replaced, and that is not known; NULL: none. */
+	const char *lacking;
 };
 
 /* Adds those of a library that is loaded. `whole`: it has all functions; those of a part are looked at as far as they are there. */

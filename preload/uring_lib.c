@@ -80,7 +80,7 @@ static void remember(const void *caller, void *found)
 /*
  * liburing's function: behind this library in the global scope, or in the scope of a caller that was loaded later. There
  * it may be a copy of the caller's own. A function that jumps here has its own caller's address, so where that knows no
- * liburing, the one that was found last is asked. What was found stays loaded.
+ * liburing, the one that was found last is asked. A library that was found stays loaded.
  */
 static void *search(const char *name, const void *caller)
 {
@@ -213,7 +213,7 @@ static struct shunt_uring_file *ring_at(int fd)
 }
 
 /*
- * What liburing is about to submit: entries up to sqe_tail, of which the kernel does not know yet. It uses them by
+ * Entries that liburing is about to submit: up to sqe_tail, which the kernel does not know yet. It uses them by
  * position, whatever the array says now. True: some were changed, and are to be put back.
  */
 static bool look(struct shunt_uring_look *look, struct shunt_uring_sq *sq,

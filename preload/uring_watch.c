@@ -538,7 +538,7 @@ static long await(int fd, long taken, uint32_t count, uint32_t least, uint32_t f
 	return taken;
 }
 
-/* What has been looked at and changed, and then the rest. */
+/* Entries that have been looked at and changed, and then the rest. */
 static long submit_changed(int fd, const struct shunt_uring_look *look, uint32_t count,
 			   uint32_t flags)
 {

@@ -7,7 +7,7 @@
  *   kernel gets an entry with that result. The program's entry is put back once the kernel has taken it.
  * - IORING_OP_CLOSE ends the number's entry in the table.
  * - Any other entry, or registration, that names a stream sends it back to TCP before, at its exact byte, and for good.
- * - What cannot be understood sends all streams back (shunt_uring_unwatched).
+ * - A submission that cannot be understood sends all streams back (shunt_uring_unwatched).
  *
  * An EPOLL_CTL that waits for another entry (a chain, a drain) cannot be done before its time. Then the stream goes back
  * to TCP, and the kernel does it.

@@ -228,7 +228,7 @@ def waits():
         client.set("POLL", "busy")
         client.do("turns", 10, 100)
         grown = client.growth("turns", 300, 100)
-        assert grown["sleeps"] == 0, ("POLL=busy", grown)
+        assert not grown["sleeps"] or grown["spin_backoffs"], ("POLL=busy", grown)   # others want the core
     # One completion a poll: as many polls that find one as there are completions.
     client.set("POLL", "event")
     client.set("POLL_BATCH", 1)

@@ -6,8 +6,8 @@
  * copies that survive a fault (core/base/copy.h), and only the copy is judged. Indexes are masked or refused as the
  * kernel does it.
  *
- * An entry that names no number of the table passes at the cost of two loads. What becomes of the others is decided in
- * preload/uring_watch.c.
+ * An entry that names no number of the table passes at the cost of two loads. preload/uring_watch.c decides about the
+ * others.
  */
 #ifndef SHUNT_CORE_FD_URING_SQ_H
 #define SHUNT_CORE_FD_URING_SQ_H

@@ -258,8 +258,8 @@ static uint32_t next(struct shunt_chain *chain, struct shunt_seat *seat, uint32_
 	chain->value[i] = value;
 	if (seat)
 		seat->chain = chain->number;
-	if (__builtin_expect(work & (SHUNT_WORK_RELEASE | SHUNT_WORK_REST), 0) && chain->unawaited < UNAWAITED &&
-	    nobody_waits_for(seat, work))
+	if (__builtin_expect(work & (SHUNT_WORK_RELEASE | SHUNT_WORK_REST), 0) &&
+	    chain->unawaited < UNAWAITED && nobody_waits_for(seat, work))
 		chain->unawaited++;
 	else
 		chain->unawaited = 0;

@@ -25,8 +25,8 @@
  * - The cost of a sleep is the shortest round trip of two threads that sleep and wake each other on two cores. These
  *   are the service thread and its starter. The measurement takes less than a millisecond. Where the two never met on
  *   two cores, the cost is unknown and bounds nothing.
- * - Where busy sleeps all the same (as hybrid). It does so where a yield has given the core to another thread: the runtime
- *   of Go has more threads than cores, and one of them would spin in the way of that which has work. Later waits do not
+ * - Where busy sleeps all the same (as hybrid). It does so where a yield has given the core to another thread. The
+ *   runtime of Go has more threads than cores, and one that spins would be in the way of one that has work. Later waits do not
  *   spin either, as after a fruitless spin, until one has found something by itself. It sleeps on one usable core, and
  *   with a signal mask, which only the
  *   kernel can change while it looks. It does so where no completion could end the wait. Then the awaited direction

@@ -27,7 +27,7 @@ struct pour {
 	char copy[TCP_PIECE];
 };
 
-/* What lies contiguously in the present ring. */
+/* Unread bytes that lie contiguously in the present ring. */
 static size_t view_ring(const struct shunt_stream *stream, const uint8_t **at)
 {
 	const struct shunt_seat_in *in = &stream->seat->in;

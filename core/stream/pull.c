@@ -110,7 +110,7 @@ static ssize_t by_tcp(struct pull *pull, size_t bytes)
 
 /* --- over the link --- */
 
-/* What the ring and the stage have room for. */
+/* Bytes for which the ring and the stage have room. */
 static size_t room_of(struct shunt_stream *stream, bool apart, void **at)
 {
 	struct shunt_seat *seat = stream->seat;
@@ -128,7 +128,7 @@ static size_t room_of(struct shunt_stream *stream, bool apart, void **at)
 	return fits < room ? fits : room;
 }
 
-/* What it may hold though the peer's ring has no room. */
+/* Bytes that the stage may hold though the peer's ring has no room. */
 static size_t room_beyond(struct shunt_stream *stream, bool open, bool apart, void **at)
 {
 	struct shunt_seat *seat = stream->seat;

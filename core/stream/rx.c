@@ -25,20 +25,6 @@
 #define SHUNT_HOT inline __attribute__((always_inline))	/* shunt_rx_receive() is not to cost the others a call */
 #define SMALL 2048	/* a sender waits with such a message until all of it has room: tx.c */
 
-void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link)
-{
-	uint64_t late = offset >= SHUNT_LATE ? count :
-			offset + count > SHUNT_LATE ? offset + count - SHUNT_LATE : 0;
-
-	bytes->late += late;
-	if (link) {
-		bytes->link += count;
-	} else {
-		bytes->tcp += count;
-		bytes->late_tcp += late;
-	}
-}
-
 /* A credit from another host comes late, and half a large ring is what a long path has under way meanwhile. */
 static uint64_t credit_step(const struct shunt_stream *stream)
 {

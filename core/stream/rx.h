@@ -9,14 +9,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct shunt_bytes;
 struct shunt_engine;
 struct shunt_iov;
 struct shunt_stream;
 
 uint64_t shunt_stream_deadline(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			       bool receive);
-void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count, bool link);
 /* A receive, as shunt_stream_recv() makes it. rx.lock held; it is given up only where nothing is there. */
 ssize_t shunt_rx_receive(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			 struct shunt_iov *to, int flags);

@@ -689,7 +689,8 @@ void shunt_spare_take(struct shunt_engine *engine, struct shunt_stream *stream, 
 
 static bool leads_to(const struct shunt_stream *stream, const struct shunt_spare_target *target)
 {
-	return stream->spare->port == target->port && stream->spare->peer.ss_family == target->family &&
+	return stream->spare->port == target->port &&
+	       stream->spare->peer.ss_family == target->family &&
 	       !memcmp(stream->dialled, target->address, sizeof(target->address));
 }
 

@@ -18,8 +18,8 @@ struct shunt_stream;
 typedef ssize_t shunt_give(int pipe, const void *bytes, size_t count);
 typedef ssize_t shunt_take(int pipe, void *bytes, size_t count);
 /*
- * Does not wait. Bytes; 0: the end of the stream; -EAGAIN: it has none now; -ENOBUFS; -ERESTART: begin anew, the stream may be
- * the kernel's by now; or -errno.
+ * Does not wait. Bytes, or -errno. 0: the end of the stream; -EAGAIN: it has none now; -ENOBUFS.
+ * -ERESTART: begin anew, because the stream may be the kernel's by now.
  */
 ssize_t shunt_stream_pour(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			  int pipe, shunt_give *give, size_t bytes);

@@ -96,6 +96,22 @@ struct shunt_bytes {	/* by track, for statistics */
 	uint64_t late_tcp;
 };
 
+/* So many bytes from `offset` on have been carried. The direction's lock held. */
+static inline void shunt_bytes_add(struct shunt_bytes *bytes, uint64_t offset, uint64_t count,
+				   bool link)
+{
+	uint64_t late = offset >= SHUNT_LATE ? count :
+			offset + count > SHUNT_LATE ? offset + count - SHUNT_LATE : 0;
+
+	bytes->late += late;
+	if (link) {
+		bytes->link += count;
+	} else {
+		bytes->tcp += count;
+		bytes->late_tcp += late;
+	}
+}
+
 enum { SHUNT_LINGERS_ITSELF = -1 };
 
 /* Bytes that TCP is to get before anything else, and the service thread's wait for room there: backlog.h. tx.lock. */

@@ -17,6 +17,8 @@ struct shunt_end_hooks {
 	struct shunt_births *(*births)(struct shunt_engine *engine, struct shunt_stream *stream);
 	void (*births_end)(struct shunt_engine *engine, struct shunt_stream *listener);
 	bool (*births_look)(struct shunt_engine *engine);
+	/* core/stream/destroyed.h; rx.lock held */
+	void (*bypassed)(struct shunt_stream *stream, int bytes);
 };
 
 /* After a wait, a lock of the stream held: does *fd still mean it? A closed number is replaced by ours. */

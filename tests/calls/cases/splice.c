@@ -30,7 +30,7 @@ static void left(struct end *e, const char *what, int fd)
 	say(e, "%s has %d", what, bytes);
 }
 
-/* Whose error is told where the pipe and the connection both have one. The connection has "abc" all the time. */
+/* The pipe and the connection both have an error, and one of them is told. The connection has "abc" all the time. */
 static void pipe_first(struct end *e)
 {
 	int p[2];
