@@ -12,10 +12,10 @@
  * An EPOLL_CTL that waits for another entry (a chain, a drain) cannot be done before its time. Then the stream goes back
  * to TCP, and the kernel does it.
  *
- * The kernel takes as many entries as were looked at, and no more: another thread may have added some. Where several
- * threads submit by system calls of their own, a lock of the ring is held from the look on until the kernel has the
- * entries. Nobody waits for completions under it: the call is made in two halves then. liburing's functions do not
- * allow two threads at once.
+ * The kernel takes as many entries as were looked at, and no more: another thread may have added some. Several
+ * threads may submit by system calls of their own. Then a lock of the ring is held from the look until the kernel has the
+ * entries. Nobody waits for completions under it: the call is made in two halves. liburing's functions do not allow two
+ * threads at once.
  */
 #ifndef SHUNT_PRELOAD_URING_WATCH_H
 #define SHUNT_PRELOAD_URING_WATCH_H
