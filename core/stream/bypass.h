@@ -22,14 +22,13 @@
 struct shunt_engine;
 
 /* The reader has passed a switch: on the link its socket is watched for bytes. rx.lock held. */
-void shunt_bypass_watch(struct shunt_engine *engine, struct shunt_stream *stream)
-	SHUNT_REQUIRES(stream->rx.lock);
+void shunt_bypass_watch(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Nothing is announced that TCP would bring, and the peer's end is not being moved. rx.lock held. */
 bool shunt_bypass_is_links_alone(const struct shunt_stream *stream);
 /* Bytes that the kernel's socket has to read. errno is kept. */
 int shunt_bypass_unread(const struct shunt_stream *stream);
-/* The reader is about to be told that the stream has ended in order. True: the stream has been reset instead. */
-bool shunt_bypass_before_end(struct shunt_stream *stream) SHUNT_REQUIRES(stream->rx.lock);
+/* The reader is about to be told that the stream has ended in order. True: it has been reset instead. rx.lock held. */
+bool shunt_bypass_before_end(struct shunt_stream *stream);
 /* The peer has reset the stream: was that because this process sends past Shunt? One lock of the stream held. */
 void shunt_bypass_compare(struct shunt_stream *stream);
 
