@@ -291,7 +291,7 @@ def timers():
 def claims():
     """Which connections are claimed."""
     process, port = server()
-    client = Client(SHUNT_BRIEF="1", SHUNT_CLAIM_MS="60000", SHUNT_REFUSED_MS="600000")
+    client = Client(SHUNT_BORN="off", SHUNT_BRIEF="1", SHUNT_CLAIM_MS="60000", SHUNT_REFUSED_MS="600000")
     for _ in range(4):
         client.do("connect", port)
         client.do("close")
