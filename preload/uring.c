@@ -205,7 +205,7 @@ void shunt_uring_mapped(int fd, off_t offset, void *at)
 
 /* --- by syscall() --- */
 
-/* Whatever is at the number now is not a ring that was there before. */
+/* The file at the number is new, so an earlier ring's entry ends. */
 static void made_by_call(int fd, const struct shunt_ring_params *asked, const void *given)
 {
 	struct shunt_ring_params params;

@@ -26,7 +26,7 @@ enum shunt_copy_choice { SHUNT_COPY_AUTO, SHUNT_COPY_MEMCPY, SHUNT_COPY_NT };	/*
 
 /* By plain stores. False: a fault. */
 bool shunt_copy_plain(void *to, const void *from, size_t bytes) __attribute__((warn_unused_result));
-/* The same for one word of 4 or 8 bytes, with little cost beside the load. */
+/* Copies one word of 4 or 8 bytes as above, with little cost beside the load. */
 bool shunt_copy_4(void *to, const void *from) __attribute__((warn_unused_result));
 bool shunt_copy_8(void *to, const void *from) __attribute__((warn_unused_result));
 /* By those that each processor has. The other has wider ones where it can (AVX2). */

@@ -41,7 +41,7 @@ bool shunt_uring_file_knows(struct shunt_files *files, uintptr_t at);
  * kernel does. `head`: where it stands. Any thread.
  */
 bool shunt_uring_file_escaped(const struct shunt_uring_file *ring, uint32_t head);
-/* The same for all rings of the process. */
+/* Does so for all rings of the process. */
 bool shunt_uring_file_any_escaped(struct shunt_files *files, pid_t pid);
 /* In the parent, after a fork: its rings are the child's, too. */
 void shunt_uring_file_share(struct shunt_files *files);

@@ -175,7 +175,7 @@ size_t shunt_lane_gather(struct shunt_lane *lane, struct shunt_seat *seat, struc
 size_t shunt_lane_accept(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
 			 uint64_t most, bool apart);
 /*
- * The same for bytes that are not in memory yet: how many may be written to *at, until the stage holds `most`. 0: none.
+ * For bytes that are not in memory yet: how many may be written to *at until the stage holds `most`. 0: it is full.
  * shunt_lane_fill() takes so many of them as have been written. Both under one hold of tx.lock. `apart`: as above.
  */
 size_t shunt_lane_fill_room(struct shunt_seat *seat, uint64_t most, bool apart, void **at);

@@ -146,7 +146,7 @@ static size_t room_beyond(struct shunt_stream *stream, bool open, bool apart, vo
 }
 
 /*
- * Where there is none, the sender is told when there is: that is said before the last look at the credit. See send_link()
+ * A sender without room asks to be woken before its last look at the credit, so that it misses no credit. See send_link()
  * in tx.c.
  */
 static size_t find_room(struct pull *pull, bool apart, void **at)
