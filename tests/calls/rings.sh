@@ -3,7 +3,7 @@
 # Rings of io_uring that use a connection (SHUNT_URING=watch, the default): a program that does so says the same bare and
 # shunted, and its connection stays on the link, or goes back to TCP, as it must. TAP.
 # usage: rings.sh [SEEDS]	# so many programs that mix all ways by chance (12)
-# shellcheck disable=SC2086	# the command is several words
+# shellcheck disable=SC2086,SC2317	# the command is several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u
 . "$(dirname "$0")/lib.sh"

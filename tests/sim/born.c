@@ -151,6 +151,8 @@ static void check_new(struct sim_end *end, int nodelay)
 	socklen_t length = sizeof(int);
 	int value = -1;
 
+	if (sim_end_stream(end))
+		shunt_spare_option_shows(sim_end_stream(end), IPPROTO_TCP, TCP_NODELAY);
 	if (sim_sys.getsockopt(end->fd, IPPROTO_TCP, TCP_NODELAY, &value, &length) ||
 	    value != nodelay)
 		sim_fail("a new socket has TCP_NODELAY %d, not %d", value, nodelay);
