@@ -58,6 +58,9 @@ bool shunt_bypass_before_end(struct shunt_stream *stream)
 	if (!shunt_bypass_is_links_alone(stream) || stream->seat->lane->retains ||
 	    (bytes = shunt_bypass_unread(stream)) <= 0)
 		return false;
+	shunt_group_poll_fully(stream->group); /* what announces them was posted before they were written */
+	if (!shunt_bypass_is_links_alone(stream))
+		return false;
 	shunt_stream_engine(stream)->end_hooks->bypassed(stream, bytes);
 	return true;
 }

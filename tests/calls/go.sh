@@ -34,7 +34,7 @@ run_pair() {
 	local file=$1 wrap=$2 client=$3 port web status=0
 	shift 3
 	rm -f "$file".stat.*
-	SHUNT_STATS=$file.stat.%p start_telling $wrap "$program" server 2> "$file.server"
+	SHUNT_STATS=$file.stat.%p start_telling timeout 600 $wrap "$program" server 2> "$file.server"
 	read -r port web <<< "$server_port"
 	SHUNT_STATS=$file.stat.%p timeout 300 $client "$program" "$1" 127.0.0.1:$port "${@:2}" ${3:-127.0.0.1:$web} > "$file" 2> "$file.client" || status=$?
 	echo "client $status" >> "$file"

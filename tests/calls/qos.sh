@@ -57,7 +57,9 @@ end_source() {
 	local sent got
 	echo >&"$1"
 	read -r _ sent _ got <&"$2"
-	[ "$sent" = "$got" ] && [ "$sent" -gt 0 ]
+	[ "$sent" = "$got" ] && [ "$sent" -gt 0 ] && return
+	sed 's/^/# /' "$work"/*.err
+	return 1
 }
 
 # json PID EXPRESSION: of the statistics of a process, as `q`.
