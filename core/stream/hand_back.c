@@ -9,7 +9,6 @@
 #include "core/lane/send_queue.h"
 #include "core/stream/backlog.h"
 #include "core/stream/credit.h"
-#include "core/stream/kept.h"
 #include "core/stream/overflow.h"
 #include "core/stream/sleep.h"
 #include "core/stream/wait.h"
@@ -171,7 +170,8 @@ static bool can_hand_back(struct shunt_stream *stream)
 
 	if (!shunt_heading_on_link(&out->heading) || tx->backlog.bytes)
 		return false;
-	if (atomic_load(&stream->state) != SHUNT_LINKED && !shunt_kept_waits(stream))
+	if (atomic_load(&stream->state) != SHUNT_LINKED &&
+	    !(atomic_load(&stream->seat->release) & SHUNT_RELEASE_KEPT))
 		return false;
 	if (shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) && !shunt_seat_fin_is_due(out))
 		return false;

@@ -216,7 +216,7 @@ void shunt_spare_unshut(struct shunt_stream *stream)
 		shunt_deferred_fin_resume(stream);
 }
 
-bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
+bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool *waits)
 {
 	bool all_read;
 
@@ -234,9 +234,10 @@ bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, 
 	all_read = shunt_hand_back_is_all_read(stream);
 	shunt_lock_take(&engine->group.lock);
 	atomic_fetch_or(&stream->seat->release, SHUNT_RELEASE_KEPT);
-	atomic_store(&stream->spare->waits, !all_read && !shunt_stream_is_released(stream));
+	*waits = !all_read && !shunt_stream_is_released(stream);
+	atomic_store(&stream->spare->waits, *waits);
 	shunt_lock_leave(&engine->group.lock);
-	if (shunt_kept_waits(stream)) {
+	if (*waits) {
 		shunt_end_learn(&stream->end, SHUNT_LEARN_SHUT_READ, 0);
 		await_task(engine, stream);
 	}
@@ -493,19 +494,17 @@ void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream)
 /* Nothing of it waits any longer, and it is not kept. tx.lock held. */
 static void leave(struct shunt_engine *engine, struct shunt_stream *stream, bool exits)
 {
-	bool waits = shunt_kept_waits(stream);
+	bool waits;
 
 	shunt_assert_held(&stream->tx.lock);
 	shunt_spare_unshut(stream);
-	if (waits)
-		shunt_hand_back_unread(stream, shunt_deferred_fin_fd(stream), exits);
 	shunt_lock_take(&engine->group.lock);
-	waits = waits && atomic_exchange(&stream->spare->waits, false);
-	if (waits)
-		atomic_fetch_and(&stream->seat->release, (uint8_t)~SHUNT_RELEASE_KEPT);
+	waits = stream->spare && atomic_exchange(&stream->spare->waits, false);
 	shunt_lock_leave(&engine->group.lock);
-	if (!waits)
+	if (!waits)	/* its RELEASE is posted, and nothing may come behind that */
 		return;
+	shunt_hand_back_unread(stream, shunt_deferred_fin_fd(stream), exits);
+	atomic_fetch_and(&stream->seat->release, (uint8_t)~SHUNT_RELEASE_KEPT);
 	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
 	shunt_deferred_fin_resume(stream);
 }

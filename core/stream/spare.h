@@ -95,8 +95,11 @@ struct shunt_spares {
 bool shunt_spare_shut(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
 /* That is not put off any longer. tx.lock held. */
 void shunt_spare_unshut(struct shunt_stream *stream);
-/* The program closes its end, which is orderly: true if it is kept. Then RELEASE may wait. Both locks held. */
-bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd);
+/*
+ * The program closes its end, which is orderly: true if it is kept. *waits: RELEASE is said when the peer has read all, or
+ * gives up waiting. Both locks held.
+ */
+bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool *waits);
 /* The peer has closed, and so has read all: RELEASE waits no longer. group.lock held. */
 void shunt_spare_answer(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Those that wait are ended like others that are not kept: TCP gets what is unread. The process exits. No lock held. */

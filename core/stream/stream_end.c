@@ -41,7 +41,7 @@ static bool peer_is_gone(struct shunt_stream *stream)
 /* Both locks held. */
 static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
-	bool loses, aborts, due = false;
+	bool loses, aborts, due = false, waits = false;
 
 	shunt_assert_held(&stream->rx.lock);
 	shunt_group_poll_fully(&engine->group);
@@ -50,7 +50,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_bypass_compare(stream);
 	loses = stream->parting == SHUNT_DISSOLVED || shunt_streams_loses(stream, fd);
 	aborts = !loses && shunt_streams_lingers_zero(stream, fd);
-	if (!loses && (!aborts || peer_is_gone(stream)) && shunt_spare_keep(engine, stream, fd)) {
+	if (!loses && (!aborts || peer_is_gone(stream)) && shunt_spare_keep(engine, stream, fd, &waits)) {
 		due = shunt_tx_finish_unkicked(stream);	/* FIN and RELEASE wake the peer once */
 	} else {
 		shunt_spare_unshut(stream);
@@ -60,7 +60,7 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 			shunt_tx_end(stream, fd);
 	}
 	shunt_proof_leave(stream);
-	if (!shunt_kept_waits(stream))
+	if (!waits)
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
 	else if (due)
 		shunt_lane_kick(stream->seat->lane);
