@@ -99,7 +99,8 @@ void shunt_spare_unshut(struct shunt_stream *stream);
  * The program closes its end, which is orderly: true if it is kept. *waits: RELEASE is said when the peer has read all, or
  * gives up waiting. Both locks held.
  */
-bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd, bool *waits);
+bool shunt_spare_keep(struct shunt_engine *engine, struct shunt_stream *stream, int fd,
+		      bool *waits);
 /* The peer has closed, and so has read all: RELEASE waits no longer. group.lock held. */
 void shunt_spare_answer(struct shunt_engine *engine, struct shunt_stream *stream);
 /* Those that wait are ended like others that are not kept: TCP gets what is unread. The process exits. No lock held. */

@@ -50,7 +50,8 @@ static void say_goodbye(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_bypass_compare(stream);
 	loses = stream->parting == SHUNT_DISSOLVED || shunt_streams_loses(stream, fd);
 	aborts = !loses && shunt_streams_lingers_zero(stream, fd);
-	if (!loses && (!aborts || peer_is_gone(stream)) && shunt_spare_keep(engine, stream, fd, &waits)) {
+	if (!loses && (!aborts || peer_is_gone(stream)) &&
+	    shunt_spare_keep(engine, stream, fd, &waits)) {
 		due = shunt_tx_finish_unkicked(stream);	/* FIN and RELEASE wake the peer once */
 	} else {
 		shunt_spare_unshut(stream);

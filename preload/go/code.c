@@ -57,10 +57,24 @@ static uint8_t *try_pages(uint64_t address, size_t bytes)
 	return NULL;
 }
 
+/* A library's neighbourhood is where the kernel puts what has no address. */
+static uint8_t *near(uint64_t low, uint64_t high, size_t bytes)
+{
+	uint8_t *pages = mmap(NULL, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint64_t at = (uint64_t)(uintptr_t)pages;
+
+	if (pages == MAP_FAILED)
+		return NULL;
+	if ((at < low ? high - at : at + bytes - low) < REACH)
+		return pages;
+	munmap(pages, bytes);
+	return NULL;
+}
+
 uint8_t *shunt_code_pages(uint64_t low, uint64_t high, size_t bytes)
 {
 	uint64_t from = low & ~(STEP - 1);
-	uint8_t *pages = NULL;
+	uint8_t *pages = near(low, high, bytes);
 
 	for (uint64_t away = STEP;
 	     !pages && from >= away + LEAST_ADDRESS && high - from + away < REACH; away += STEP) {
