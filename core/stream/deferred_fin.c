@@ -77,8 +77,7 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 	shunt_lock_leave(&tx->lock);
 }
 
-/* Nobody has to say it, as far as is known: core/stream/spare.h. */
-static bool is_kept(const struct shunt_stream *stream)
+bool shunt_deferred_fin_is_kept(const struct shunt_stream *stream)
 {
 	uint8_t release = atomic_load(&stream->seat->release);
 
@@ -91,7 +90,7 @@ bool shunt_deferred_fin_look(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_seat_out *out = &stream->seat->out;
 
-	if (__builtin_expect(!shunt_seat_fin_is_due(out), 1) || is_kept(stream))
+	if (__builtin_expect(!shunt_seat_fin_is_due(out), 1) || shunt_deferred_fin_is_kept(stream))
 		return false;
 	if (out->fin_later.fd < 0 || tx->backlog.bytes || !out->fin_later.wr ||
 	    (shunt_lane_keeps(stream->seat->lane) &&
