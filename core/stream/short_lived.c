@@ -51,13 +51,26 @@ void shunt_short_lived_count(struct shunt_engine *engine, uint8_t role, uint8_t 
 		atomic_store(&engine->brief_ones, true);
 }
 
+static bool is_old(struct shunt_engine *engine, uint64_t born)
+{
+	return shunt_now(engine) - born >=
+	       shunt_config_live(&engine->config.claim_ms) * 1000000 / 4;
+}
+
+/* A link may have brought its answer, and yet have cost more than it saved. */
+static bool was_brief(struct shunt_engine *engine, const struct shunt_stream *stream)
+{
+	uint64_t carried = stream->tx.bytes.link + stream->rx.bytes.link;
+
+	return !carried || (carried < LASTING_BYTES && !is_old(engine, stream->born));
+}
+
 void shunt_short_lived_ends(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	uint8_t role = stream->role;
 
 	if (role < SHUNT_LISTENER && atomic_load(&stream->usage) && !stream->spare)
-		shunt_short_lived_count(engine, role, stream->place,
-					!stream->tx.bytes.link && !stream->rx.bytes.link);
+		shunt_short_lived_count(engine, role, stream->place, was_brief(engine, stream));
 }
 
 bool shunt_short_lived_expected(struct shunt_engine *engine, uint8_t role, uint8_t place)
@@ -72,9 +85,7 @@ bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_
 			     uint64_t born)
 {
 	return uses >= LASTING_USES || bytes >= LASTING_BYTES ||
-	       (uses >= SHUNT_SHORT_LIVED_USES &&
-		shunt_now(engine) - born >=
-			shunt_config_live(&engine->config.claim_ms) * 1000000 / 4);
+	       (uses >= SHUNT_SHORT_LIVED_USES && is_old(engine, born));
 }
 
 bool shunt_short_lived_is_long(uint32_t transfers)
