@@ -189,7 +189,7 @@ static void posted(struct shunt_chain *chain, uint32_t i, uint64_t number)
 		return;
 	case SHUNT_WORK_FIN:
 		seat->out.fin_later.wr = number;
-		if (shunt_seat_fin_is_due(&seat->out) && !lane->hooks->kept(seat))
+		if (shunt_seat_fin_is_due(&seat->out) && !shunt_seat_fin_is_kept(seat))
 			shunt_lane_hold(lane, seat, SHUNT_WORK_DONE);
 		break;
 	case SHUNT_WORK_HANDBACK:

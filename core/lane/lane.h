@@ -57,8 +57,6 @@ struct shunt_lane_hooks {
 	bool (*ended)(const struct shunt_seat *seat);
 	/* Either end has reset the connection: nobody reads what is not posted. */
 	bool (*broken)(const struct shunt_seat *seat);
-	/* The kernel's end is put off, so nobody waits until FIN has arrived. */
-	bool (*kept)(const struct shunt_seat *seat);
 };
 
 struct shunt_lane {

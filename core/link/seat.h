@@ -150,6 +150,7 @@ enum { SHUNT_FIN_NOT_DUE = -1, SHUNT_FIN_NO_FD = -2 /* there was no descriptor y
 struct shunt_deferred_fin {
 	_Atomic int fd;		/* the end is said on this, or one of these two */
 	uint64_t wr;		/* lane.lock: number of the WR that is FIN; 0: not posted */
+	_Atomic bool put_off;	/* the program has ended its direction, and may be about to close: core/stream/spare.h; changes under tx.lock */
 };
 
 /* The nonce that the peer shows in TCP: core/stream/proof.h. rx.lock. */
@@ -327,6 +328,15 @@ static inline bool shunt_seat_is_released(const struct shunt_seat *seat)
 static inline bool shunt_seat_fin_is_due(const struct shunt_seat_out *out)
 {
 	return atomic_load(&out->fin_later.fd) != SHUNT_FIN_NOT_DUE;
+}
+
+/* Nobody has to say it, as far as is known: core/stream/spare.h. */
+static inline bool shunt_seat_fin_is_kept(const struct shunt_seat *seat)
+{
+	uint8_t release = atomic_load(&seat->release);
+
+	return (release & SHUNT_RELEASE_KEPT || atomic_load(&seat->out.fin_later.put_off)) &&
+	       (release & SHUNT_RELEASE_KEEPS || !(release & SHUNT_RELEASE_HEARD));
 }
 
 static inline uint64_t shunt_seat_limit(const struct shunt_seat_out *out)

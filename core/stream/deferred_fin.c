@@ -3,7 +3,6 @@
 #include "core/fd/own_fds.h"
 #include <sys/socket.h>
 #include "core/stream/backlog.h"
-#include "core/stream/kept.h"
 
 #define LATER 10000000ull	/* ns until there may be a descriptor to say an end with */
 
@@ -77,20 +76,12 @@ void shunt_deferred_fin_again(struct shunt_stream *stream)
 	shunt_lock_leave(&tx->lock);
 }
 
-bool shunt_deferred_fin_is_kept(const struct shunt_stream *stream)
-{
-	uint8_t release = atomic_load(&stream->seat->release);
-
-	return (release & SHUNT_RELEASE_KEPT || shunt_kept_shut(stream)) &&
-	       (release & SHUNT_RELEASE_KEEPS || !(release & SHUNT_RELEASE_HEARD));
-}
-
 bool shunt_deferred_fin_look(struct shunt_stream *stream)
 {
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_seat_out *out = &stream->seat->out;
 
-	if (__builtin_expect(!shunt_seat_fin_is_due(out), 1) || shunt_deferred_fin_is_kept(stream))
+	if (__builtin_expect(!shunt_seat_fin_is_due(out), 1) || shunt_seat_fin_is_kept(stream->seat))
 		return false;
 	if (out->fin_later.fd < 0 || tx->backlog.bytes || !out->fin_later.wr ||
 	    (shunt_lane_keeps(stream->seat->lane) &&

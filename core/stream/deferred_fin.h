@@ -21,8 +21,6 @@
 bool shunt_deferred_fin_keep(struct shunt_stream *stream, int fd, bool closing);
 /* There may be one now. */
 void shunt_deferred_fin_again(struct shunt_stream *stream);
-/* Nobody has to say the end, as far as is known: core/stream/spare.h. */
-bool shunt_deferred_fin_is_kept(const struct shunt_stream *stream);
 /* FIN may have arrived. lane.lock held. True: not yet. */
 bool shunt_deferred_fin_look(struct shunt_stream *stream);
 /* The link brings nothing more: what TCP has to carry instead, then the end. Both locks held. */

@@ -93,11 +93,6 @@ static bool broken(const struct shunt_seat *seat)
 	return shunt_end_has(&shunt_stream_of(seat)->end, SHUNT_END_BROKEN);
 }
 
-static bool kept(const struct shunt_seat *seat)
-{
-	return shunt_deferred_fin_is_kept(shunt_stream_of(seat));
-}
-
 const struct shunt_lane_hooks shunt_delivered_hooks = {
 	.done = done,
 	.roomy = roomy,
@@ -106,5 +101,4 @@ const struct shunt_lane_hooks shunt_delivered_hooks = {
 	.read_to = read_to,
 	.ended = ended,
 	.broken = broken,
-	.kept = kept,
 };

@@ -41,13 +41,14 @@ bool shunt_kept_by_both(const struct shunt_stream *stream)
 
 bool shunt_kept_shut(const struct shunt_stream *stream)
 {
-	return stream->spare && atomic_load(&stream->spare->shut);
+	return atomic_load(&stream->seat->out.fin_later.put_off);
 }
 
 bool shunt_kept_unshut(struct shunt_stream *stream)
 {
 	shunt_assert_held(&stream->tx.lock);
-	return stream->spare && atomic_exchange(&stream->spare->shut, false);
+	return atomic_load(&stream->seat->out.fin_later.put_off) &&
+	       atomic_exchange(&stream->seat->out.fin_later.put_off, false);
 }
 
 bool shunt_kept_waits(const struct shunt_stream *stream)

@@ -62,7 +62,9 @@ static bool was_brief(struct shunt_engine *engine, const struct shunt_stream *st
 {
 	uint64_t carried = stream->tx.bytes.link + stream->rx.bytes.link;
 
-	return !carried || (carried < LASTING_BYTES && !is_old(engine, stream->born));
+	return !carried ||
+	       (carried < LASTING_BYTES && atomic_load(&stream->lasting) != SHUNT_LASTING_PROVEN &&
+		!is_old(engine, stream->born));
 }
 
 void shunt_short_lived_ends(struct shunt_engine *engine, struct shunt_stream *stream)

@@ -6,8 +6,10 @@
  *
  * Brief connections. Each address that is connected to, and each listener, has a count. It sets brief connections
  * against those that a link served. Brief are those that ended within a quarter of SHUNT_CLAIM_MS, and of which a link
- * carried less than 64 KiB; and all of which it carried nothing. Where eight more (SHUNT_BRIEF) were brief, the first use
- * is not yet a claim. Such a connection is claimed once it has lasted: 16 calls, 64 KiB or a quarter of SHUNT_CLAIM_MS. Clients that ask once and close would pay for claims that bring them nothing.
+ * carried less than 64 KiB, unless they were claimed because they had lasted. So are all of which it carried nothing.
+ * Where eight more (SHUNT_BRIEF) were brief, the first use is not yet a claim. Such a connection is claimed once it has
+ * lasted: 16 calls, 64 KiB or a quarter of SHUNT_CLAIM_MS. Clients that ask once and close would pay for claims that bring
+ * them nothing.
  * SHUNT_BRIEF_FIRST expects this of all connections from the start.
  *
  * Short connections between hosts. A link to another host costs queue pairs and registered memory at both ends, and

@@ -205,7 +205,7 @@ bool shunt_spare_shut(struct shunt_engine *engine, struct shunt_stream *stream, 
 	if (shunt_end_at(&stream->end) != SHUNT_NEVER || !prepare(engine, stream, fd))
 		return false;
 	put_off(stream);
-	atomic_store(&stream->spare->shut, true);
+	atomic_store(&stream->seat->out.fin_later.put_off, true);
 	await_task(engine, stream);
 	return true;
 }
@@ -511,7 +511,7 @@ static void leave(struct shunt_engine *engine, struct shunt_stream *stream, bool
 
 static bool is_waiting(struct shunt_stream *stream, void *since)
 {
-	return (shunt_kept_waits(stream) || shunt_kept_shut(stream)) &&
+	return stream->spare && (shunt_kept_waits(stream) || shunt_kept_shut(stream)) &&
 	       stream->spare->since <= *(uint64_t *)since;
 }
 

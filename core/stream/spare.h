@@ -49,7 +49,6 @@ struct shunt_spare {
 	int fd; /* our own copy of the socket */
 	_Atomic bool
 		rests; /* both programs have closed it, and it has begun anew; changes under both locks */
-	_Atomic bool shut; /* the program has ended its direction, and the kernel's end is due; changes under tx.lock */
 	_Atomic bool waits; /* the program has closed it before the peer has read all: RELEASE is still to be said */
 	_Atomic bool born; /* acceptors: the peer has connected; group.lock */
 	bool popped; /* accept() is about to give it to the program, or to list it again; group.lock */
