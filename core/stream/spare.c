@@ -629,6 +629,8 @@ void shunt_spare_inherit(struct shunt_engine *engine, struct shunt_stream *strea
 		stream->fd = -1;
 		atomic_store(&stream->state, SHUNT_CLOSED);
 	}
+	if (shunt_kept_shut(stream)) /* the parent says the end */
+		atomic_store(&stream->seat->out.fin_later.put_off, false);
 	free(spare);
 	stream->spare = NULL;
 }
