@@ -7,12 +7,14 @@
 #define PAGE ((uintptr_t)4096)	/* the smallest; larger ones are asked about more often */
 #define ALIGNED ((uintptr_t)8)
 
+#define SPANS 16	/* a server waits with an array of the heap, and accepts with addresses of the stack or of a pool */
+
 /*
- * The span that was good last: the address of its first page, and how many more there are. It is one
- * word, for a signal handler may store its own between two uses.
+ * Spans that were good last, by their first pages: the address of that, and how many more there are. Each is one word, for a
+ * signal handler may store its own between two uses.
  */
-static __thread uintptr_t readable __attribute__((tls_model("initial-exec")));
-static __thread uintptr_t writable __attribute__((tls_model("initial-exec")));
+static __thread uintptr_t readable[SPANS] __attribute__((tls_model("initial-exec")));
+static __thread uintptr_t writable[SPANS] __attribute__((tls_model("initial-exec")));
 
 /* The kernel copies the mask before it refuses what shall be done with it. */
 static bool read_word(uintptr_t at)
@@ -43,10 +45,11 @@ static bool page_ask(uintptr_t *known, uintptr_t first, uintptr_t last, bool (*t
 	return good;
 }
 
-static inline bool touch_ends(uintptr_t *known, const void *from, size_t bytes,
+static inline bool touch_ends(uintptr_t *spans, const void *from, size_t bytes,
 			      bool (*touch)(uintptr_t at))
 {
-	uintptr_t span = *known, first = (uintptr_t)from, last = first + bytes - 1;
+	uintptr_t first = (uintptr_t)from, last = first + bytes - 1;
+	uintptr_t *known = &spans[first / PAGE % SPANS], span = *known;
 
 	if (shunt_bad_pointer(from) || last < first)
 		return false;
@@ -57,10 +60,10 @@ static inline bool touch_ends(uintptr_t *known, const void *from, size_t bytes,
 
 bool shunt_touch_read(const void *from, size_t bytes)
 {
-	return touch_ends(&readable, from, bytes, read_word);
+	return touch_ends(readable, from, bytes, read_word);
 }
 
 bool shunt_touch_write(void *from, size_t bytes)
 {
-	return touch_ends(&writable, from, bytes, write_word);
+	return touch_ends(writable, from, bytes, write_word);
 }
