@@ -149,8 +149,8 @@ enum { SHUNT_FIN_NOT_DUE = -1, SHUNT_FIN_NO_FD = -2 /* there was no descriptor y
 /* The kernel's end, which waits until FIN has arrived: deferred_fin.h. tx.lock. */
 struct shunt_deferred_fin {
 	_Atomic int fd;		/* the end is said on this, or one of these two */
-	uint64_t wr;		/* lane.lock: number of the WR that is FIN; 0: not posted */
 	_Atomic bool put_off;	/* the program has ended its direction, and may be about to close: core/stream/spare.h; changes under tx.lock */
+	uint64_t wr;		/* lane.lock: number of the WR that is FIN; 0: not posted */
 };
 
 /* The nonce that the peer shows in TCP: core/stream/proof.h. rx.lock. */
