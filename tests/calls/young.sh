@@ -49,13 +49,6 @@ same() {
 		END { exit bad }'
 }
 
-# asks: calls that only ask whether the server may write to its own memory, of each connection that is used again.
-asks() {
-	each server born | tee "$work/asks" | awk '$1 == "futex" && $2 > 0.3 { bad = 1 } END { exit bad }' && return
-	sed 's/^/# /' "$work/asks"
-	return 1
-}
-
 # lasting NAME=VALUE...: one that lasts, after brief ones.
 lasting() {
 	start "env $* $shunt_run"
@@ -71,10 +64,6 @@ if command -v strace > /dev/null; then
 	done
 	check "a server of brief connections makes the calls it makes bare" same server
 	check "so does their client" same client
-	for n in few many; do
-		count born.$n "env SHUNT_BORN=auto $shunt_run" ${!n}
-	done
-	check "what was writable a moment ago is not asked for again" asks
 else
 	skip "calls of brief connections" "strace is missing"
 fi
