@@ -81,7 +81,8 @@ bool shunt_deferred_fin_look(struct shunt_stream *stream)
 	struct shunt_tx *tx = &stream->tx;
 	struct shunt_seat_out *out = &stream->seat->out;
 
-	if (__builtin_expect(!shunt_seat_fin_is_due(out), 1) || shunt_seat_fin_is_kept(stream->seat))
+	if (__builtin_expect(!shunt_seat_fin_is_due(out), 1) ||
+	    shunt_seat_fin_is_kept(stream->seat))
 		return false;
 	if (out->fin_later.fd < 0 || tx->backlog.bytes || !out->fin_later.wr ||
 	    (shunt_lane_keeps(stream->seat->lane) &&

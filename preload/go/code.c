@@ -60,7 +60,8 @@ static uint8_t *try_pages(uint64_t address, size_t bytes)
 /* A library's neighbourhood is where the kernel puts what has no address. */
 static uint8_t *near(uint64_t low, uint64_t high, size_t bytes)
 {
-	uint8_t *pages = mmap(NULL, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *pages = mmap(NULL, bytes, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			      0);
 	uint64_t at = (uint64_t)(uintptr_t)pages;
 
 	if (pages == MAP_FAILED)
