@@ -71,7 +71,10 @@ static void begin_time(struct shunt_holding *holding, uint64_t now)
 	holding->named = false;
 }
 
-/* LINK is left only by the service thread, which gives the streams their credit after that. */
+/*
+ * LINK is left only by the service thread, which gives the streams their credit before that: an arrival of another thread
+ * would withhold it anew, and this thread would give what the next room does not count.
+ */
 static void become(struct shunt_throttle *throttle, enum shunt_holds next)
 {
 	struct shunt_holding *holding = &throttle->holding;
@@ -289,12 +292,23 @@ static bool client_judge(struct shunt_throttle *throttle, uint64_t now, uint64_t
 	return true;
 }
 
+/* `room` has no end by now. */
+static void let_go(struct shunt_throttle *throttle)
+{
+	struct shunt_group *group = &throttle->link->engine->group;
+
+	credit_release(throttle->link);
+	shunt_lock_take(&group->lock);
+	become(throttle, SHUNT_HOLDS_COUNTS);
+	shunt_lock_leave(&group->lock);
+}
+
 void shunt_holding_serve(struct shunt_throttle *throttle, struct shunt_task *task, uint64_t now)
 {
 	struct shunt_holding *holding = &throttle->holding;
 	struct shunt_group *group = &throttle->link->engine->group;
-	bool named = false, released = false;
 	uint64_t excess, due;
+	bool named;
 
 	if (holding->state != SHUNT_HOLDS_LINK)
 		return; /* this thread alone ends it */
@@ -304,14 +318,13 @@ void shunt_holding_serve(struct shunt_throttle *throttle, struct shunt_task *tas
 	named = client_judge(throttle, now, &due);
 	if (!excess) {
 		holding->held_ns += now - holding->held_at;
-		become(throttle, SHUNT_HOLDS_COUNTS);
-		released = true;
+		holding->room = UINT64_MAX;
 	}
 	shunt_lock_leave(&group->lock);
 	if (named)
 		name(throttle, excess);
-	if (released)
-		credit_release(throttle->link);
+	if (!excess)
+		let_go(throttle);
 	else if (due != SHUNT_METER_NEVER)
 		shunt_task_at(task, due);
 }

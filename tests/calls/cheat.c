@@ -100,7 +100,9 @@ int main(int argc, char **argv)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	shunt_config_defaults(&config);
 	config.brief = 0;
-	config.keepalive_ms = 0;	/* by its clock a peer is silent after 40 ms */
+	config.keepalive_ms = 0;	/* by its clock a peer is silent after 40 ms, */
+	config.dead_ms *= FASTER;	/* dead after 10 */
+	config.claim_ms *= FASTER;	/* and does not answer a claim within 20 */
 	engine = shunt_engine_create(&config, &sys);
 	if (!engine)
 		die("engine", -1);

@@ -55,10 +55,9 @@ start_source() {
 # end_source TO FROM: all that it has sent has arrived.
 end_source() {
 	local sent got
-	echo >&"$1"
-	read -r _ sent _ got <&"$2"
-	[ "$sent" = "$got" ] && [ "$sent" -gt 0 ] && return
-	sed 's/^/# /' "$work"/*.err
+	(echo >&"$1")	# a client that has gone is no end of this script
+	read -r _ sent _ got <&"$2" && [ "$sent" = "$got" ] && [ "$sent" -gt 0 ] && return
+	sed 's/^/# /' "$work"/*err
 	return 1
 }
 

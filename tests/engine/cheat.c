@@ -4,6 +4,8 @@
  * all that its program gives it. The node holds it to the limit, and lets everything else go on.
  */
 #include "tests/engine/bed.h"
+#include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -249,6 +251,57 @@ static void it_is_let_go(void **state)
 	end();
 }
 
+/* --- arrivals while it is let go --- */
+
+static void *let_go(void *arg)
+{
+	shunt_holding_serve(link_of(0, 1)->throttle, &engines[1]->service->tasks.qos, engines[1]->sys->now());
+	return arg;
+}
+
+static size_t without_time(void)
+{
+	size_t before = bed.received[0][0];
+
+	for (int i = 0; i < 100 && !atomic_load(&engines[1]->links.distrusted); i++) {
+		put(0, 0, 32768, 0);
+		turn();
+		get(0, 0, BUFFER);
+	}
+	return bed.received[0][0] - before;
+}
+
+/* A reader has the stream while the service thread is to give it its credit; what a thread polls then is beyond the limit again. */
+static void it_goes_on_while_it_is_let_go(void **state)
+{
+	struct shunt_rx *rx;
+	pthread_t thread;
+
+	(void)state;
+	make(1);
+	rx = &stream_of(&bed.pair[0].side[1])->rx;
+	take_gate(0);
+	while (!is_held()) {	/* and most of a ring is left to it */
+		put(0, 0, 8192, 0);
+		shunt_group_poll_fully(&engines[1]->group);
+		if (!is_held())
+			get(0, 0, BUFFER);
+	}
+	while (shunt_meter_excess(&holding()->meter, engines[1]->sys->now()))
+		pair_skew += MS / 10;
+	shunt_lock_take(&rx->lock);
+	assert_int_equal(pthread_create(&thread, NULL, let_go, NULL), 0);
+	while (atomic_load(&rx->lock.word) != 2)	/* it sleeps for the stream */
+		sched_yield();
+	while (put(0, 0, 8192, 0))
+		shunt_group_poll_fully(&engines[1]->group);
+	shunt_lock_leave(&rx->lock);
+	pthread_join(thread, NULL);
+	assert_true(without_time() <= 3 * RING);
+	assert_int_equal(atomic_load(&engines[1]->links.distrusted), 0);
+	end();
+}
+
 /* Nor does it learn of room from how far the node's program has read (PROTOCOL.md, word 15). */
 static void how_far_is_read_is_not_told(void **state)
 {
@@ -447,6 +500,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(many_streams_of_a_cheat),
 		cmocka_unit_test(an_honest_client_beside_it),
 		cmocka_unit_test(it_is_let_go),
+		cmocka_unit_test(it_goes_on_while_it_is_let_go),
 		cmocka_unit_test(how_far_is_read_is_not_told),
 		cmocka_unit_test(the_other_direction_goes_on),
 		cmocka_unit_test(it_is_handed_back),
