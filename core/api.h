@@ -131,8 +131,9 @@ void shunt_file_adopted(struct shunt_engine *engine, int fd);
 bool shunt_stream_is_linked(const struct shunt_stream *stream);
 /* Before accept(), or when a listener is added to an epoll set: if others do so too, their owner should know us. */
 void shunt_file_accepting(struct shunt_engine *engine, struct shunt_file *file);
-/* After accept() on the stream `listener` gave `fd`. */
-void shunt_file_accepted(struct shunt_engine *engine, int listener, int fd, bool nonblocking);
+/* After accept() on the stream `listener` gave `fd`. `caller`: the peer's port, in network order; 0: not known. */
+void shunt_file_accepted(struct shunt_engine *engine, int listener, int fd, bool nonblocking,
+			 uint16_t caller);
 /* After epoll_create(). */
 void shunt_file_epoll(struct shunt_engine *engine, int fd);
 /* After a dup of `old` gave `fd`: both now name the same file. */
@@ -151,7 +152,7 @@ struct shunt_young;
 /* In place of shunt_file_socket() and shunt_file_accepted(). False: call that. */
 bool shunt_young_socket(struct shunt_engine *engine, int fd, bool nonblocking);
 bool shunt_young_accepted(struct shunt_engine *engine, struct shunt_stream *from, int fd,
-			  bool nonblocking);
+			  bool nonblocking, uint16_t caller);
 /* In place of shunt_file_connected(), which it calls itself where the connection is not expected to be brief. */
 void shunt_young_connected(struct shunt_engine *engine, int fd, int result,
 			   const struct sockaddr *address, socklen_t length);

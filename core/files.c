@@ -129,7 +129,8 @@ void shunt_file_accepting(struct shunt_engine *engine, struct shunt_file *file)
 		shunt_listen_accepts(engine, stream->rendezvous);
 }
 
-void shunt_file_accepted(struct shunt_engine *engine, int listener, int fd, bool nonblocking)
+void shunt_file_accepted(struct shunt_engine *engine, int listener, int fd, bool nonblocking,
+			 uint16_t caller)
 {
 	struct shunt_stream *from = stream_at(engine, listener), *stream;
 
@@ -137,6 +138,7 @@ void shunt_file_accepted(struct shunt_engine *engine, int listener, int fd, bool
 	stream = stream_at(engine, fd);
 	if (!stream)
 		return;
+	stream->caller = caller;
 	stream->rendezvous = from ? from->rendezvous : NULL;
 	stream->place = from ? from->place : 0;
 	if (from)

@@ -81,6 +81,7 @@ static void begin(struct shunt_engine *engine, struct shunt_young *young, uint8_
 static void carry_over(struct shunt_stream *stream, const struct shunt_young *young)
 {
 	stream->place = young->place;
+	stream->caller = young->caller;
 	stream->sharing.forked = young->shared ? SHUNT_FORK_LOST : 0;
 	atomic_store(&stream->uses, young->uses);
 	atomic_store(&stream->usage, young->uses ? SHUNT_USE_BEGUN : SHUNT_USE_NONE);
@@ -253,18 +254,13 @@ void shunt_young_connected(struct shunt_engine *engine, int fd, int result,
 		shunt_offer_seed(engine, fd);
 }
 
-/* A claim waits, perhaps for this one: its first use is to find that. */
-static bool is_awaited(const struct shunt_engine *engine)
-{
-	return atomic_load_explicit(&engine->work.parked, memory_order_relaxed);
-}
-
 bool shunt_young_accepted(struct shunt_engine *engine, struct shunt_stream *from, int fd,
-			  bool nonblocking)
+			  bool nonblocking, uint16_t caller)
 {
 	struct shunt_young *young;
 
-	if (!is_wanted(engine) || is_awaited(engine) ||
+	/* A claim waits, perhaps for this one: its first use is to find that. */
+	if (!is_wanted(engine) || shunt_offer_awaits(&engine->work, caller) ||
 	    atomic_load(&from->options.asks) & SHUNT_NEEDS_ANY ||
 	    !shunt_short_lived_expected(engine, SHUNT_ACCEPTOR, from->place))
 		return false;
@@ -274,6 +270,7 @@ bool shunt_young_accepted(struct shunt_engine *engine, struct shunt_stream *from
 	shunt_lock_take(&young->lock);
 	young->place = from->place;
 	young->rendezvous = from->rendezvous;
+	young->caller = caller;
 	begin(engine, young, SHUNT_YOUNG_ACCEPTOR, nonblocking);
 	shunt_lock_leave(&young->lock);
 	return true;

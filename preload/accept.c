@@ -5,6 +5,8 @@
  * A listener of MPTCP (Go's from 1.24 on) accepts sockets of both kinds: a connection from a peer without MPTCP is one of
  * TCP. Only those are streams, and SO_PROTOCOL tells. So a process that has had such a listener asks for it.
  */
+#include <netinet/in.h>
+#include <stddef.h>
 #include <string.h>
 #include "preload/process.h"
 #include "preload/touch.h"
@@ -15,17 +17,59 @@ static inline bool is_stream(int fd)
 	       shunt_process_is_tcp(fd);
 }
 
-static int accepted(struct shunt_file *file, int listener, int fd, bool nonblocking)
+/* Where the kernel tells who calls: to the program, and if that does not ask, to `own`. */
+struct caller {
+	struct sockaddr *address;
+	socklen_t *length;
+	socklen_t room; /* there, before the call */
+	struct {
+		sa_family_t family;
+		in_port_t port;
+	} own;
+	socklen_t own_length;
+};
+
+static void caller_ask(struct caller *caller, struct sockaddr *address, socklen_t *length)
 {
+	caller->address = address;
+	caller->length = length;
+	caller->room = 0;
+	if (!address) {
+		caller->address = (struct sockaddr *)&caller->own;
+		caller->length = &caller->own_length;
+		caller->room = caller->own_length = sizeof(caller->own);
+	} else if (!shunt_unwritable(length, sizeof(*length))) {
+		caller->room = *length;
+	}
+}
+
+/* Once a connection has come. */
+static uint16_t caller_port(const struct caller *caller)
+{
+	uint16_t port = 0;
+
+	if (caller->room >= sizeof(caller->own))
+		memcpy(&port,
+		       (const char *)caller->address + offsetof(struct sockaddr_in, sin_port),
+		       sizeof(port));
+	return port;
+}
+
+static int accepted(struct shunt_file *file, int listener, int fd, bool nonblocking,
+		    const struct caller *caller)
+{
+	uint16_t port;
 	int saved = errno;
 
 	if (fd < 0 || shunt_process_foreign())
 		return fd;
+	port = caller ? caller_port(caller) : 0;
 	shunt_signal_defer_enter();
 	shunt_process_fresh(fd);
 	if (shunt_as_stream(file) && is_stream(fd) && !shunt_process_is_stdio(fd) &&
-	    !shunt_young_accepted(shunt_process.engine, shunt_as_stream(file), fd, nonblocking))
-		shunt_file_accepted(shunt_process.engine, listener, fd, nonblocking);
+	    !shunt_young_accepted(shunt_process.engine, shunt_as_stream(file), fd, nonblocking,
+				  port))
+		shunt_file_accepted(shunt_process.engine, listener, fd, nonblocking, port);
 	shunt_signal_defer_leave();
 	errno = saved;
 	return fd;
@@ -54,7 +98,7 @@ static int from_unknown(int listener, int fd, bool nonblocking)
 {
 	if (fd >= 0 && !shunt_process_is_stdio(listener) && !shunt_process_foreign() &&
 	    shunt_accept_adopt(listener))
-		accepted(shunt_lookup(listener), listener, fd, nonblocking);
+		accepted(shunt_lookup(listener), listener, fd, nonblocking, NULL);
 	return fd;
 }
 
@@ -118,7 +162,8 @@ static int ask_kernel(int listener, struct sockaddr *address, socklen_t *length,
 }
 
 /* At a listener that blocks and may have births. SHUNT_ACCEPT_KERNEL: it is none any more. */
-static int accept_waiting(int listener, struct shunt_accept *call)
+static int accept_waiting(int listener, struct shunt_accept *call, const struct caller *caller,
+			  struct sockaddr *address)
 {
 	int made = -ERESTART, saved = errno;
 	struct shunt_file *file = NULL;
@@ -134,11 +179,11 @@ static int accept_waiting(int listener, struct shunt_accept *call)
 	}
 	errno = saved;
 	if (call->born)
-		return tell(made, &call->peer, call->address, call->length);
+		return tell(made, &call->peer, address, call->length);
 	if (made < 0)
 		return made;
 	return accepted(shunt_lookup(listener) == file ? file : NULL, listener, made,
-			call->flags != SHUNT_ACCEPT_PLAIN && call->flags & SOCK_NONBLOCK);
+			call->flags != SHUNT_ACCEPT_PLAIN && call->flags & SOCK_NONBLOCK, caller);
 }
 
 static bool waits(struct shunt_file *file, int flags)
@@ -150,10 +195,16 @@ static bool waits(struct shunt_file *file, int flags)
 static int accept_known(struct shunt_file *file, int listener, struct sockaddr *address,
 			socklen_t *length, int given)
 {
-	struct shunt_accept call = { .address = address, .length = length, .flags = given };
-	int flags = given == SHUNT_ACCEPT_PLAIN ? 0 : given;
-	int fd = waits(file, given) ? accept_waiting(listener, &call) : SHUNT_ACCEPT_KERNEL,
-	    saved = errno;
+	int flags = given == SHUNT_ACCEPT_PLAIN ? 0 : given, fd = SHUNT_ACCEPT_KERNEL, saved;
+	struct caller caller;
+
+	caller_ask(&caller, address, length);
+	if (waits(file, given)) {
+		struct shunt_accept call = { .address = caller.address, .length = caller.length, .flags = given };
+
+		fd = accept_waiting(listener, &call, &caller, address);
+	}
+	saved = errno;
 
 	if (fd != SHUNT_ACCEPT_KERNEL)
 		return (int)shunt_result(fd);
@@ -162,8 +213,9 @@ static int accept_known(struct shunt_file *file, int listener, struct sockaddr *
 	if (fd != -EAGAIN)
 		return (int)shunt_result(fd);
 	shunt_numbers_quiet();	/* the kernel takes the number before it waits */
-	fd = ask_kernel(shunt_is_own_fd(file) ? -1 : listener, address, length, given);
-	fd = accepted(file, listener, fd, flags & SOCK_NONBLOCK);
+	fd = ask_kernel(shunt_is_own_fd(file) ? -1 : listener, caller.address, caller.length,
+			given);
+	fd = accepted(file, listener, fd, flags & SOCK_NONBLOCK, &caller);
 	if (fd >= 0 || errno != EAGAIN)
 		return fd;
 	fd = born(file, true, flags, address, length);

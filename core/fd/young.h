@@ -47,6 +47,7 @@ struct shunt_young {
 	bool nonblocking;
 	bool corked;		/* TCP_CORK */
 	bool shared;		/* a fork has made a second owner */
+	uint16_t caller;	/* of an acceptor, as a stream's */
 	uint16_t changed;	/* options that the program has set: struct shunt_options */
 	uint32_t uses;		/* calls that would have moved bytes */
 	uint64_t received, sent;

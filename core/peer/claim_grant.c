@@ -18,6 +18,7 @@
 #include "core/qos/qos.h"
 #include "core/service.h"
 #include "core/stream/decision.h"
+#include "core/stream/offer.h"
 #include "core/stream/proof.h"
 #include "core/stream/tuple.h"
 #include "core/stream/uring.h"
@@ -123,6 +124,22 @@ static uint32_t number_of(const struct shunt_parked *parked)
 	return parked->number ? parked->number : parked->place.stream;
 }
 
+static uint64_t bit_of(const struct shunt_parked *parked)
+{
+	return 1ull << shunt_offer_bit(parked->tuple.local_port);
+}
+
+/* After some do not wait any more. */
+static void say_who_is_awaited(struct shunt_service *service)
+{
+	uint64_t awaited = 0;
+
+	for (const struct shunt_parked *parked = service->parked; parked && ~awaited;
+	     parked = parked->next)
+		awaited |= bit_of(parked);
+	atomic_store(&service->engine->work.awaited, awaited);
+}
+
 /* A claim, or a proof that is asked for, waits. */
 static bool park(const struct shunt_parked *claim)
 {
@@ -141,7 +158,7 @@ static bool park(const struct shunt_parked *claim)
 	parked->next = service->parked;
 	service->parked = parked;
 	link->parked++;
-	atomic_fetch_add(&service->engine->work.parked, 1);
+	atomic_fetch_or(&service->engine->work.awaited, bit_of(parked));
 	return true;
 }
 
@@ -169,12 +186,12 @@ static void take_up(const struct shunt_parked *claim, struct shunt_stream *strea
 		claim_refuse(link, &claim->tuple, claim->place.stream, SHUNT_REFUSED_DISPROVEN);
 }
 
-static void unpark(struct shunt_service *service, struct shunt_parked **p)
+/* say_who_is_awaited() is to follow. */
+static void unpark(struct shunt_parked **p)
 {
 	struct shunt_parked *parked = *p;
 
 	*p = parked->next;
-	atomic_fetch_sub(&service->engine->work.parked, 1);
 	parked->link->parked--;
 	free(parked);
 }
@@ -194,7 +211,8 @@ static void send_on(struct shunt_service *service, struct shunt_parked **p,
 		atomic_fetch_add(&service->engine->refused_claims, 1);
 		claim_refuse(link, &(*p)->tuple, number_of(*p), SHUNT_REFUSED_NO_GATE);
 	}
-	unpark(service, p);
+	unpark(p);
+	say_who_is_awaited(service);
 }
 
 bool shunt_claim_is_had(struct shunt_service *service, const struct shunt_tuple *tuple,
@@ -229,7 +247,8 @@ static void look_for(const struct shunt_parked *claim)
 	link->engine->grow_young(link->engine, false);
 	stream = accepted_stream(link, &claim->tuple, claim->network, false);
 	if (stream) {
-		unpark(service, &service->parked);
+		unpark(&service->parked);
+		say_who_is_awaited(service);
 		take_up(claim, stream);
 		shunt_streams_unhold(stream);
 		return;
@@ -324,7 +343,8 @@ void shunt_claim_match(struct shunt_service *service, struct shunt_stream *strea
 	if (*p) {
 		struct shunt_parked parked = **p;
 
-		unpark(service, p);
+		unpark(p);
+		say_who_is_awaited(service);
 		take_up(&parked, stream);
 	} else if (stream->rendezvous && stream->rendezvous->fd < 0) {
 		shunt_listener_worker_tell(service, stream);
@@ -341,7 +361,7 @@ static bool is_late(struct shunt_service *service, struct shunt_parked **p)
 	stream = accepted_stream(claim.link, &claim.tuple, claim.network, false);
 	if (!stream)
 		return false;
-	unpark(service, p);
+	unpark(p);
 	take_up(&claim, stream);
 	shunt_streams_unhold(stream);
 	return true;
@@ -377,12 +397,13 @@ void shunt_claim_miss(struct shunt_service *service)
 			continue;
 		if ((*p)->deadline <= now || leaving) {
 			miss(service, *p);
-			unpark(service, p);
+			unpark(p);
 			continue;
 		}
 		shunt_task_at(&service->tasks.claim, (*p)->deadline);
 		p = &(*p)->next;
 	}
+	say_who_is_awaited(service);
 }
 
 void shunt_claim_forget(const struct shunt_link *link)
@@ -391,8 +412,9 @@ void shunt_claim_forget(const struct shunt_link *link)
 
 	for (struct shunt_parked **p = &service->parked; *p;) {
 		if ((*p)->link == link)
-			unpark(service, p);
+			unpark(p);
 		else
 			p = &(*p)->next;
 	}
+	say_who_is_awaited(service);
 }

@@ -72,8 +72,8 @@ static void begin_time(struct shunt_holding *holding, uint64_t now)
 }
 
 /*
- * LINK is left only by the service thread, which gives the streams their credit before that: an arrival of another thread
- * would withhold it anew, and this thread would give what the next room does not count.
+ * LINK is left only by the service thread, which gives the streams their credit before that. Else an arrival of another
+ * thread would withhold it anew, and what this thread gives would be in no room.
  */
 static void become(struct shunt_throttle *throttle, enum shunt_holds next)
 {

@@ -110,7 +110,7 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 		return;
 	}
 	if (stream->role == SHUNT_ACCEPTOR && !elsewhere &&
-	    (!engine->service || !atomic_load(&work->parked)))
+	    (!engine->service || !shunt_offer_awaits(work, stream->caller)))
 		return;
 	if (!engine->serve(engine)) {
 		shunt_streams_plain(engine, stream, shunt_leave_is_due(engine) ? shunt_leave_reason(engine) :

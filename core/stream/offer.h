@@ -7,10 +7,25 @@
 #define SHUNT_CORE_STREAM_OFFER_H
 
 #include <stdbool.h>
+#include <netinet/in.h>
+#include "core/stream/work.h"
 
 struct shunt_engine;
 struct shunt_stream;
-struct shunt_stream_work;
+
+/* A number below 64 for a port in network order: ports of callers follow one another. */
+static inline unsigned int shunt_offer_bit(uint16_t port)
+{
+	return (uint16_t)(ntohs(port) * 40503u) >> 10;
+}
+
+/* Does a claim wait that may be for a connection from this port (0: not known)? Now and then for another. Any thread. */
+static inline bool shunt_offer_awaits(const struct shunt_stream_work *work, uint16_t caller)
+{
+	uint64_t awaited = atomic_load(&work->awaited);
+
+	return awaited && (!caller || awaited >> shunt_offer_bit(caller) & 1);
+}
 
 /* A candidate is used, by the program's thread. */
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream);

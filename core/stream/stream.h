@@ -207,6 +207,7 @@ struct shunt_stream {
 	_Atomic uint8_t lasting; /* enum shunt_lasting (short_lived.h) */
 	_Atomic uint8_t mock;	/* enum shunt_mock; service thread */
 	_Atomic uint8_t usage;	/* enum shunt_usage */
+	uint16_t caller;	/* acceptors: the peer's port, in network order; 0: not known */
 	_Atomic uint32_t mode;	/* enum shunt_mode; from SHUNT_MODE_SEEN on: so many changes of relatives' have been noticed (fork_slots.h) */
 	struct shunt_group *group;	/* of its engine: shunt_stream_engine() */
 	struct shunt_end end;

@@ -26,7 +26,7 @@ struct shunt_stream_work {
 	struct shunt_stream_tasks tasks;
 	struct shunt_lock inbox_lock;	/* of the next; any thread */
 	struct shunt_stream *offers;	/* used for the first time */
-	_Atomic uint32_t parked;	/* claims that wait for streams of ours */
+	_Atomic uint64_t awaited;	/* by claims that wait: a bit for each caller's port (core/peer/claim_grant.h); 0: none waits */
 	_Atomic uint32_t resends;	/* streams that wait for room on their sockets */
 	/* Service thread. */
 	struct shunt_stream *asked;	/* by their peers to go back to the kernel; not answered yet */

@@ -664,6 +664,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(sent_on_to_a_gate),
 		cmocka_unit_test(nothing_is_said_before_the_acceptance),
 		cmocka_unit_test(a_confirmation_comes_once),
+		cmocka_unit_test(others_are_not_looked_for),
 		cmocka_unit_test(ours_is_not_sent_on),
 		cmocka_unit_test(a_refusal_is_the_last_word),
 		cmocka_unit_test(a_reset_told_before_the_acceptance),

@@ -307,6 +307,7 @@ void sent_on_out_of_turn(void **state);
 void sent_on_to_a_gate(void **state);
 void nothing_is_said_before_the_acceptance(void **state);
 void a_confirmation_comes_once(void **state);
+void others_are_not_looked_for(void **state);
 void ours_is_not_sent_on(void **state);
 void a_refusal_is_the_last_word(void **state);
 void a_reset_told_before_the_acceptance(void **state);

@@ -255,7 +255,8 @@ static void it_is_let_go(void **state)
 
 static void *let_go(void *arg)
 {
-	shunt_holding_serve(link_of(0, 1)->throttle, &engines[1]->service->tasks.qos, engines[1]->sys->now());
+	shunt_holding_serve(link_of(0, 1)->throttle, &engines[1]->service->tasks.qos,
+			    engines[1]->sys->now());
 	return arg;
 }
 

@@ -75,7 +75,7 @@ void a_claim_of_other_addresses_is_refused(void **state)
 		between_hosts(1, wrong[i][0], wrong[i][1]);
 		stays_on_tcp(&pair);
 		assert_int_equal(atomic_load(&engines[1]->strayed_claims), i + 1);
-		assert_int_equal(engines[1]->work.parked, 0);
+		assert_int_equal(engines[1]->work.awaited, 0);
 	}
 	between_hosts(1, same, same);
 	add_pair();

@@ -82,7 +82,7 @@ static void connect_from(struct pair *pair, int a)
 	b = accept(listener, NULL, NULL);
 	if (b < 0)
 		die("accept");
-	shunt_file_accepted(engines[1], listener, b, false);
+	shunt_file_accepted(engines[1], listener, b, false, 0);
 	pair->side[0] = (struct side) { engines[0], a };
 	pair->side[1] = (struct side) { engines[1], b };
 }

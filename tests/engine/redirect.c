@@ -10,6 +10,7 @@
 #include "core/peer/claim_grant.h"
 #include "core/peer/invite.h"
 #include "core/service.h"
+#include "core/stream/offer.h"
 #include "core/stream/tuple.h"
 
 /* Its claim waits at the accepting engine. */
@@ -48,6 +49,43 @@ static void send_on(struct pair *pair, const struct shunt_identity *process)
 	assert_int_equal(shunt_link_send(bed.lane[1]->link, &message, NULL, 0), 0);
 	for (int i = 0; i < 20; i++)
 		turn();
+}
+
+/* Its first use is told to the service thread. */
+static bool is_looked_for(struct side *side)
+{
+	shunt_offer_used(engines[1], stream_of(side));
+	return engines[1]->work.offers;
+}
+
+/* While a claim waits, connections from other ports are used without a look for it; the one that it is for is not. */
+void others_are_not_looked_for(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct pair claimed, other;
+	struct shunt_tuple tuple;
+	uint16_t port = 1;
+
+	(void)state;
+	make_bed(&config, 1);
+	claimed = waiting();
+	connect_pair(&other);
+	assert_int_equal(shunt_tuple_of(engines[1]->sys, claimed.side[1].fd, &tuple), 0);
+	stream_of(&claimed.side[1])->caller = tuple.peer_port;
+	while (shunt_offer_bit(port) == shunt_offer_bit(tuple.peer_port))
+		port++;
+	stream_of(&other.side[1])->caller = port;
+	assert_false(is_looked_for(&other.side[1]));
+	assert_true(is_looked_for(&claimed.side[1]));
+	for (int i = 0; i < 20; i++)
+		turn();
+	assert_non_null(stream_link(stream_of(&claimed.side[1])));
+	assert_int_equal(engines[1]->work.awaited, 0);
+	for (int side = 0; side < 2; side++) {
+		close_side(&claimed.side[side]);
+		close_side(&other.side[side]);
+	}
+	end_bed();
 }
 
 /* A connection that waits for our own program is not sent on because another process says so. */

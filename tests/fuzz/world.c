@@ -352,7 +352,7 @@ struct fuzz_conn *fuzz_world_connect(enum fuzz_who from, enum fuzz_who to)
 	shunt_file_connected(world->engine[from], conn->fd[0], 0, (struct sockaddr *)&conn->sock[0].remote,
 			     sizeof(conn->sock[0].remote));
 	shunt_file_accepted(world->engine[to], world->born ? listener_fds[to] : -1, conn->fd[1],
-			    true);
+			    true, 0);
 	for (int side = 0; side < 2; side++)
 		stream_start_at(fuzz_world_stream(conn, conn->who[side]), world->start,
 				world->start);
@@ -640,7 +640,7 @@ static void check_honest(void)
 	fuzz_check(atomic_load(&link->state) == SHUNT_LINK_UP && link->seated == 2 && !atomic_load(&link->distrusted));
 	fuzz_check(!link->arena.strays && !atomic_load(&victim->work.resends) &&
 		   !atomic_load(&victim->loop.requests.refusing) &&
-		   !atomic_load(&victim->work.parked) && !victim->work.asked &&
+		   !atomic_load(&victim->work.awaited) && !victim->work.asked &&
 		   !atomic_load(&victim->breaking));
 	fuzz_check(atomic_load(&victim->lanes.links_up) == 1 &&
 		   !atomic_load(&fuzz_world.engine[FUZZ_HONEST]->links.distrusted));

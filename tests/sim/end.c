@@ -75,7 +75,7 @@ void sim_end_open(struct sim_end *end)
 	if (end->side) {
 		shunt_file_accepted(engine_of(end),
 				    sim_world.born ? sim_world.listener_fd[end->which] : -1,
-				    end->fd, true);
+				    end->fd, true, sock->remote.sin_port);
 	} else {
 		shunt_file_socket(engine_of(end), end->fd, true);
 		shunt_file_connected(engine_of(end), end->fd, end->conn->established ? 0 : -EINPROGRESS,

@@ -128,7 +128,7 @@ static void accept_one(int fds[2])
 	assert_true(fds[1] >= 0);
 	memset(&tuple, 0, sizeof(tuple));
 	assert_int_equal(shunt_tuple_of(engine->sys, fds[1], &tuple), 0);
-	shunt_file_accepted(engine, listener, fds[1], false);
+	shunt_file_accepted(engine, listener, fds[1], false, 0);
 	stream = (struct shunt_stream *)shunt_file(engine, fds[1]);
 	assert_non_null(stream);
 }
