@@ -282,6 +282,8 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 /* epoll_wait family; timeout NULL = for ever. */
 int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *events, int max,
 		     const struct timespec *timeout, const sigset_t *mask);
+/* This thread's next wait without time may look for a moment, for it sleeps after that (core/poll/linger.h); until it is told otherwise. */
+void shunt_thread_sleeps_next(bool next);
 
 /* --- signals --- */
 

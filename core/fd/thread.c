@@ -16,13 +16,13 @@
 
 __thread struct shunt_thread shunt_thread;
 
-uint64_t shunt_thread_budget(uint64_t wanted, uint64_t most)
+uint64_t shunt_thread_budget(uint64_t wanted)
 {
 	if (shunt_thread.skip) {
 		shunt_thread.skip--;
 		return 0;
 	}
-	return most && wanted > most ? most : wanted;
+	return wanted;
 }
 
 static uint32_t next_misses(uint32_t misses, bool displaced)
@@ -63,6 +63,11 @@ void shunt_thread_signalled(bool restart)
 	if (fd >= 0 && write(fd, &one, sizeof(one)) < 0)
 		errno = saved;	/* the counter is full: readable all the same */
 	errno = saved;
+}
+
+void shunt_thread_sleeps_next(bool next)
+{
+	shunt_thread.sleeps_next = next;
 }
 
 /* No handler runs between the two: one that jumps away must find what to undo. */

@@ -17,10 +17,14 @@ struct shunt_thread {
 	uint32_t misses;	/* fruitless polls in a row */
 	uint32_t expired;	/* waits whose time was over while they polled, since something was found */
 	uint32_t skip;		/* waits that will not poll */
+	uint8_t vain;		/* last looks in a row that went on in vain (core/poll/linger.h), */
+	uint8_t passed;		/* and those that will not go on */
+	uint64_t vain_at;	/* ns: when the last of them ended, until the sleep that followed; else 0 */
 	uint32_t making;	/* depth of shunt_own_fds_begin() */
 	uint32_t closing;	/* and of shunt_numbers_enter() */
 	uint32_t loading; /* and of shunt_loading_begin() */
 	unsigned int cancels;	/* so many of the process's cancellations do not concern it (cancel.c) */
+	bool sleeps_next;	/* a wait without time is its last before it sleeps (core/poll/linger.h) */
 	bool moved;		/* inside a call of several messages that has moved some */
 	uint8_t cancel_held;	/* the program's cancellation state + 1 while a call that is no cancellation point holds it off */
 };
@@ -28,11 +32,11 @@ struct shunt_thread {
 extern __thread struct shunt_thread shunt_thread;
 
 /*
- * Nanoseconds that this wait may spin before it sleeps, 0: none. That is the configured time, at most twice the cost
- * of a sleep, as long as spinning pays. After n misses in a row only every 2^n-th wait spins. So on an oversubscribed
+ * Nanoseconds that this wait may spin before it sleeps, 0: none. That is what is wanted, as long as spinning
+ * pays. After n misses in a row only every 2^n-th wait spins. So on an oversubscribed
  * machine the core goes to the thread we wait for (PF-32).
  */
-uint64_t shunt_thread_budget(uint64_t wanted, uint64_t most);
+uint64_t shunt_thread_budget(uint64_t wanted);
 enum shunt_spun {
 	SHUNT_SPUN_FOUND,	/* what was waited for */
 	SHUNT_SPUN_EXPIRED,	/* nothing, for as long as the wait was to last */

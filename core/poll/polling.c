@@ -7,7 +7,6 @@
 
 #define DISPLACED 100000	/* ns: no turn of a spin takes so long while its thread has the core */
 #define STAY 50000		/* ns between two looks around of a wait that stays */
-#define SHARED 5000		/* ns: a yield that takes longer has given the core to another thread */
 
 /* In the order of the words of SHUNT_POLL. */
 static const struct shunt_polling modes[] = {
@@ -23,13 +22,13 @@ const struct shunt_polling *shunt_polling(const struct shunt_group *group)
 	return &modes[shunt_config_live(&group->config->poll)];
 }
 
-static uint64_t budget(struct shunt_group *group)
+uint64_t shunt_polling_most(struct shunt_group *group)
 {
 	uint64_t wanted = group->single_core ? 0 :
-						shunt_config_live(&group->config->spin_us) * 1000;
+						shunt_config_live(&group->config->spin_us) * 1000,
+		 most = 2 * atomic_load_explicit(&group->sleep_cost, memory_order_relaxed);
 
-	return shunt_thread_budget(
-		wanted, 2 * atomic_load_explicit(&group->sleep_cost, memory_order_relaxed));
+	return most && wanted > most ? most : wanted;
 }
 
 bool shunt_spin_begin(struct shunt_group *group, struct shunt_spin *spin, uint64_t deadline)
@@ -39,13 +38,13 @@ bool shunt_spin_begin(struct shunt_group *group, struct shunt_spin *spin, uint64
 				      .gap = DISPLACED,
 				      .retries = shunt_config_live(&group->config->poll_retry) };
 	if (spin->mode->stays) {
-		spin->budget = group->single_core ? 0 : shunt_thread_budget(STAY, 0);
+		spin->budget = group->single_core ? 0 : shunt_thread_budget(STAY);
 		spin->retries = UINT64_MAX;
 		return spin->budget != 0;
 	}
 	if (!spin->mode->spins || !spin->retries)
 		return false;
-	spin->budget = budget(group);
+	spin->budget = shunt_thread_budget(shunt_polling_most(group));
 	return spin->budget != 0;
 }
 
@@ -74,7 +73,7 @@ static bool yield(struct shunt_group *group, bool displaced)
 
 	group->sys->yield();
 	away = group->sys->now() - before;
-	if (away <= SHARED)
+	if (away <= SHUNT_YIELD_SHARED)
 		return true;
 	count_backoff(group, SHUNT_SPUN_IN_VAIN, displaced || away > DISPLACED);
 	return false;

@@ -41,6 +41,8 @@
 
 struct shunt_group;
 
+#define SHUNT_YIELD_SHARED 5000	/* ns: a yield that takes longer has given the core to another thread */
+
 struct shunt_polling {
 	const char *name;
 	bool drains;	/* polls until a poll finds nothing before it arms; otherwise arms at once */
@@ -63,6 +65,8 @@ struct shunt_spin {	/* the polling of one wait, after its first poll has found n
 	bool displaced;
 };
 
+/* ns that a spin may last; 0: none. */
+uint64_t shunt_polling_most(struct shunt_group *group);
 /* False: this wait is not to spin. */
 bool shunt_spin_begin(struct shunt_group *group, struct shunt_spin *spin, uint64_t deadline);
 /* A look at the clock. False: the spin is over. */

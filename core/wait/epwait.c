@@ -8,6 +8,7 @@
 #include "core/engine.h"
 #include "core/fd/thread.h"
 #include "core/poll/cancel.h"
+#include "core/poll/linger.h"
 #include "core/poll/polling.h"
 #include "core/stream/sleep.h"
 #include "core/wait/companion.h"
@@ -291,6 +292,28 @@ static int epwait_spin(struct shunt_engine *engine, struct shunt_epset *set,
 	return n;
 }
 
+/* A look without time that has found nothing, and after which the thread sleeps. The set is the number's. */
+static int linger(struct shunt_engine *engine, struct shunt_epset *set, struct epoll_event *events,
+		  int max)
+{
+	struct shunt_linger linger;
+	bool yielded = false;
+	int n = 0;
+
+	if (!atomic_load_explicit(&set->linked, memory_order_relaxed) ||
+	    !shunt_linger_begin(&engine->group, &linger))
+		return 0;
+	while (!n && !shunt_thread.signalled &&
+	       shunt_linger_on(&engine->group, &linger, &yielded)) {
+		shunt_pause();
+		n = yielded ? look_at_both(engine, set, events, max) :
+			      look_at_streams(engine, set, events, max, 0, false, NULL);
+	}
+	if (n)
+		shunt_linger_found(&engine->group);
+	return n;
+}
+
 struct asleep {	/* what a sleep must undo, also when its thread is cancelled in it */
 	struct shunt_epset *set;
 	struct shunt_sleep sleep;
@@ -546,13 +569,20 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 		shunt_epset_ask(engine, set);
 	if (!shunt_epset_is_plain(set)) {
 		n = look_first(engine, set, events, max);
-		if (n || now)
+		if (n || (now && !shunt_thread.sleeps_next))
 			return n;
 	}
 	if (!now)
 		deadline = shunt_deadline_in(engine->sys, timeout);
 	if (!shunt_epset_hold(engine, set, epfd))
 		return -EBADF;
+	if (now && !mask && !shunt_epset_is_plain(set)) {
+		n = linger(engine, set, events, max);
+		shunt_epset_let_go(engine, set);
+		return n;
+	}
 	n = wait_held(engine, set, events, max, timeout, deadline, mask, &closed);
+	if (__builtin_expect(n > 0 && shunt_thread.vain_at, 0))
+		shunt_linger_slept(&engine->group);
 	return closed ? wait_closed(engine, deadline, mask) : n;
 }

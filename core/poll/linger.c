@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/poll/linger.h"
+#include "core/base/sys.h"
+#include "core/fd/thread.h"
+#include "core/poll/group.h"
+#include "core/poll/polling.h"
+
+#define SLICE 2000	/* ns between two yields */
+#define SOON 4	/* times as long as it may go on: a sleep that ends within that was hardly worth it */
+#define VAIN_MAX 4	/* at worst every 16th look goes on */
+
+static bool pays(void)
+{
+	if (shunt_thread.passed)
+		return !shunt_thread.passed--;
+	return true;
+}
+
+bool shunt_linger_begin(struct shunt_group *group, struct shunt_linger *linger)
+{
+	const struct shunt_polling *mode = shunt_polling(group);
+	uint64_t most = mode->spins || mode->stays ? shunt_polling_most(group) : 0, now;
+
+	if (!most || !pays())
+		return false;
+	now = group->sys->now();
+	linger->until = now + most;
+	linger->yield = now + SLICE;
+	return true;
+}
+
+static void count_vain(struct shunt_group *group, uint64_t now)
+{
+	__atomic_fetch_add(&group->spins, 1, __ATOMIC_RELAXED);
+	if (shunt_thread.vain < VAIN_MAX)
+		shunt_thread.vain++;
+	shunt_thread.passed = (uint8_t)((1u << shunt_thread.vain) - 1);
+	shunt_thread.vain_at = now;
+}
+
+bool shunt_linger_on(struct shunt_group *group, struct shunt_linger *linger, bool *yielded)
+{
+	uint64_t now = group->sys->now(), then;
+
+	*yielded = false;
+	if (!linger->until)
+		return false;
+	if (now >= linger->until) {
+		count_vain(group, now);
+		return false;
+	}
+	if (now < linger->yield)
+		return true;
+	group->sys->yield();
+	then = group->sys->now();
+	*yielded = true;
+	linger->yield = then + SLICE;
+	if (then - now > SHUNT_YIELD_SHARED)
+		linger->until = 0;
+	return true;
+}
+
+void shunt_linger_found(struct shunt_group *group)
+{
+	__atomic_fetch_add(&group->spin_hits, 1, __ATOMIC_RELAXED);
+	shunt_thread.vain = 0;
+}
+
+void shunt_linger_slept(struct shunt_group *group)
+{
+	if (shunt_thread.vain_at && group->sys->now() - shunt_thread.vain_at < SOON * shunt_polling_most(group))
+		shunt_thread.vain = shunt_thread.passed = 0;
+	shunt_thread.vain_at = 0;
+}
