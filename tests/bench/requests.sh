@@ -6,8 +6,8 @@
 #	requests.sh	in the build tree, like all of tests/bench
 #	ROUNDS=5 COUNT=5000 CLIENTS=8	turns, requests in each, and how many at once
 #
-# Needs redis-server, nginx, haproxy and ab (apache2-utils); what is missing is skipped. nginx runs without a master: a
-# listener at which several processes accept has no births.
+# Needs redis-server, nginx, haproxy and ab (apache2-utils); what is missing is skipped. nginx runs without a master, and as
+# "workers" with two: a listener at which several processes accept has no births.
 set -u
 # shellcheck source-path=SCRIPTDIR source=../scratch.sh
 . "$(dirname "$0")/../scratch.sh"
@@ -15,7 +15,7 @@ builddir=${top_builddir:-.}
 shunt=$builddir/tools/shunt
 scratch requests ''
 : "${ROUNDS:=5}" "${COUNT:=5000}" "${CLIENTS:=8}"
-redis=7801 nginx=7802 haproxy=7803
+redis=7801 nginx=7802 haproxy=7803 workers=7804
 
 cat > "$scratch/nginx.conf" <<EOF
 master_process off; daemon off; worker_processes 1; pid $scratch/pid; error_log $scratch/errors;
@@ -27,6 +27,7 @@ http {
 	server { listen 127.0.0.1:$nginx; location / { return 200 "$(printf 'x%.0s' {1..64})"; } }
 }
 EOF
+sed "s|^master_process off; daemon off; worker_processes 1; pid [^;]*|daemon off; worker_processes 2; pid $scratch/master|; s|:$nginx|:$workers|" "$scratch/nginx.conf" > "$scratch/workers.conf"
 cat > "$scratch/haproxy.cfg" <<EOF
 defaults
 	mode http
@@ -86,6 +87,10 @@ one() {
 		begin $nginx "$@" nginx -c "$scratch/nginx.conf" &&
 			of_ab $nginx "$@" >> "$scratch/nginx.$name"
 	fi
+	if has nginx && has ab; then
+		begin $workers "$@" nginx -c "$scratch/workers.conf" &&
+			of_ab $workers "$@" >> "$scratch/workers.$name"
+	fi
 	if has nginx && has ab && has haproxy; then
 		begin $haproxy "$@" haproxy -db -f "$scratch/haproxy.cfg" &&
 			of_ab $haproxy "$@" >> "$scratch/haproxy.$name"
@@ -103,7 +108,7 @@ for ((round = 0; round < ROUNDS; round++)); do
 	SHUNT_BORN=off one off "$shunt" run
 	SHUNT_BORN=auto one auto "$shunt" run
 done
-for workload in redis nginx haproxy; do
+for workload in redis nginx workers haproxy; do
 	[ -s "$scratch/$workload.auto" ] || continue
 	tcp=$(median "$scratch/$workload.tcp")
 	for name in tcp off auto; do

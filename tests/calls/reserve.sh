@@ -178,7 +178,7 @@ SHUNT_QOS_CONVERT=0 serve "$rules"
 come a
 come b
 say a rest
-check "without conversion the rest is wasted" python3 "$program" wasted "$shunt" "$server_pid" 5 a
+check "without conversion the rest is wasted" python3 "$program" wasted "$shunt" "$server_pid" 20 a
 say a go
 check "and reservations hold" judge 5 a,b
 check "all bytes of a arrive without conversion" leaves a

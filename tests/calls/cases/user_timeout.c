@@ -14,20 +14,21 @@ static void took(struct end *e, double start)
 	say(e, "%s", t < PATIENCE * 3 / 4 ? "too early" : t > PATIENCE * 4 + 500 ? "too late" : "in time");
 }
 
-/* Until nothing more goes in; once may be because the receiver's window was just growing. Returns when that was. */
+/* Until nothing more goes in; once may be because the receiver's window was just growing. When the last that did began. */
 static double fill(struct end *e)
 {
 	static char buf[1 << 16];
 	int refused = 0;
-	double since = 0;
+	double since = 0, before;
 
 	nonblock(e, e->fd, 1);
 	while (refused < 3) {
 		struct pollfd pfd = {.fd = e->fd, .events = POLLOUT};
 
+		before = now();
 		if (send(e->fd, buf, sizeof(buf), MSG_NOSIGNAL) > 0 || poll(&pfd, 1, settle()) > 0) {
 			refused = 0;
-			since = now();
+			since = before;
 		} else {
 			refused++;
 		}
