@@ -6,7 +6,7 @@
 #include "core/poll/polling.h"
 
 #define SLICE 2000	/* ns between two yields */
-#define AS_LONG 3	/* times as long as a spin: so many threads would sleep and wake, at both ends (measured: 1, 2 and 4 are slower, or no faster) */
+#define AS_LONG 3	/* times as long as a spin: so many threads would sleep and wake (measured: 1 and 2 are slower, 4 no faster) */
 #define VAIN_MAX 4	/* at worst every 16th look goes on */
 
 static bool pays(void)

@@ -527,6 +527,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(one_lane_takes_all_to_tcp),
 		cmocka_unit_test(sends_wake_nobody),
 		cmocka_unit_test(sends_wake_who_waits_for_them),
+		cmocka_unit_test(a_last_look_goes_on),
 		cmocka_unit_test(no_handler_comes_while_an_event_is_taken),
 		cmocka_unit_test(a_window_is_as_large_as_the_path),
 		cmocka_unit_test(a_short_path_keeps_the_small_window),

@@ -2,6 +2,8 @@
 /* Events of an armed CQ: arrivals, and completions of sends only where work waits for them (CP-05). */
 #include "tests/engine/bed.h"
 #include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 #include "core/base/signal_defer.h"
 #include "core/device/soft/soft.h"
 
@@ -56,6 +58,48 @@ void sends_wake_who_waits_for_them(void **state)
 	soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
 	shunt_group_poll(&engines[0]->group);	/* which is when the device goes on */
 	assert_true(woken());
+	end_bed();
+}
+
+static struct shunt_sys yielding;
+static int yields;
+
+static int send_meanwhile(void)
+{
+	if (!yields++)
+		put(0, 1, 64, 0);
+	return 0;
+}
+
+/* A look without time takes what comes only then, if its thread sleeps next (core/poll/linger.h). */
+void a_last_look_goes_on(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct epoll_event event = { .events = EPOLLIN };
+	int set = epoll_create1(0);
+
+	(void)state;
+	config.spin_us = 1000;
+	make_bed(&config, 1);
+	warm(0);
+	drain();
+	shunt_file_epoll(engines[0], set);
+	assert_int_equal(
+		shunt_epset_ctl(engines[0], set, EPOLL_CTL_ADD, bed.pair[0].side[0].fd, &event), 0);
+	engines[0]->group.single_core = false;
+	yielding = *engines[0]->sys;
+	yielding.yield = send_meanwhile;
+	engines[0]->group.sys = &yielding;
+	assert_int_equal(reported(set), 0);
+	assert_int_equal(yields, 0);
+	shunt_thread_sleeps_next(true);
+	assert_int_equal(reported(set), EPOLLIN);
+	shunt_thread_sleeps_next(false);
+	assert_int_equal(yields, 1);
+	engines[0]->group.sys = engines[0]->sys;
+	shunt_file_closing(engines[0], set);
+	close(set);
+	all_arrived();
 	end_bed();
 }
 
