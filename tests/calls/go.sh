@@ -29,14 +29,16 @@ if ctypes.CDLL(None, use_errno=True).prctl(65, 1, 0, 0, 0):
 os.execvp(sys.argv[1], sys.argv[1:])
 END
 
+soak=${SOAK:-5}
+
 # pair FILE SERVER-WRAP CLIENT-WRAP COMMAND...: what the client prints, and the status of both, in FILE.
 run_pair() {
 	local file=$1 wrap=$2 client=$3 port web status=0
 	shift 3
 	rm -f "$file".stat.*
-	SHUNT_STATS=$file.stat.%p start_telling timeout 600 $wrap "$program" server 2> "$file.server"
+	SHUNT_STATS=$file.stat.%p start_telling timeout $((600 + soak)) $wrap "$program" server 2> "$file.server"
 	read -r port web <<< "$server_port"
-	SHUNT_STATS=$file.stat.%p timeout 300 $client "$program" "$1" 127.0.0.1:$port "${@:2}" ${3:-127.0.0.1:$web} > "$file" 2> "$file.client" || status=$?
+	SHUNT_STATS=$file.stat.%p timeout $((300 + soak)) $client "$program" "$1" 127.0.0.1:$port "${@:2}" ${3:-127.0.0.1:$web} > "$file" 2> "$file.client" || status=$?
 	echo "client $status" >> "$file"
 	[ "$1" != soak ] || kill "$server_pid"
 	{ wait "$server_pid" || status=$?; } 2> /dev/null
@@ -127,7 +129,7 @@ check "of two ends the first counts" grep -qx 'server 3' "$work/now"
 sed 's/^/# /' "$work/now"
 
 export NOISE=1
-run_pair "$work/now" "$shunt_run" "$shunt_run" soak "${SOAK:-5}"
+run_pair "$work/now" "$shunt_run" "$shunt_run" soak $soak
 check "signals, garbage collections, threads that end" grep -q '^soak true 0$' "$work/now"
 sed 's/^/# /' "$work/now"
 check "meanwhile bytes came by the link" [ "$(counter link "$work"/now.stat.*)" -gt 100000 ]
