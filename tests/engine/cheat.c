@@ -275,12 +275,12 @@ static size_t without_time(void)
 /* A reader has the stream while the service thread is to give it its credit; what a thread polls then is beyond the limit again. */
 static void it_goes_on_while_it_is_let_go(void **state)
 {
-	struct shunt_rx *rx;
+	struct shunt_lock *lock;
 	pthread_t thread;
 
 	(void)state;
 	make(1);
-	rx = &stream_of(&bed.pair[0].side[1])->rx;
+	lock = stream_reader_lock(stream_of(&bed.pair[0].side[1]));
 	take_gate(0);
 	while (!is_held()) {	/* and most of a ring is left to it */
 		put(0, 0, 8192, 0);
@@ -290,13 +290,13 @@ static void it_goes_on_while_it_is_let_go(void **state)
 	}
 	while (shunt_meter_excess(&holding()->meter, engines[1]->sys->now()))
 		pair_skew += MS / 10;
-	shunt_lock_take(&rx->lock);
+	shunt_lock_take(lock);
 	assert_int_equal(pthread_create(&thread, NULL, let_go, NULL), 0);
-	while (atomic_load(&rx->lock.word) != 2)	/* it sleeps for the stream */
+	while (atomic_load(&lock->word) != 2)	/* it sleeps for the stream */
 		sched_yield();
 	while (put(0, 0, 8192, 0))
 		shunt_group_poll_fully(&engines[1]->group);
-	shunt_lock_leave(&rx->lock);
+	shunt_lock_leave(lock);
 	pthread_join(thread, NULL);
 	assert_true(without_time() <= 3 * RING);
 	assert_int_equal(atomic_load(&engines[1]->links.distrusted), 0);
