@@ -43,7 +43,7 @@ static void caller_ask(struct caller *caller, struct sockaddr *address, socklen_
 	}
 }
 
-/* Once a connection has come. */
+/* Once a connection of TCP has come: the kernel has written as much as there is room for. */
 static uint16_t caller_port(const struct caller *caller)
 {
 	uint16_t port = 0;
@@ -58,18 +58,19 @@ static uint16_t caller_port(const struct caller *caller)
 static int accepted(struct shunt_file *file, int listener, int fd, bool nonblocking,
 		    const struct caller *caller)
 {
-	uint16_t port;
 	int saved = errno;
 
 	if (fd < 0 || shunt_process_foreign())
 		return fd;
-	port = caller ? caller_port(caller) : 0;
 	shunt_signal_defer_enter();
 	shunt_process_fresh(fd);
-	if (shunt_as_stream(file) && is_stream(fd) && !shunt_process_is_stdio(fd) &&
-	    !shunt_young_accepted(shunt_process.engine, shunt_as_stream(file), fd, nonblocking,
-				  port))
-		shunt_file_accepted(shunt_process.engine, listener, fd, nonblocking, port);
+	if (shunt_as_stream(file) && is_stream(fd) && !shunt_process_is_stdio(fd)) {
+		uint16_t port = caller ? caller_port(caller) : 0;
+
+		if (!shunt_young_accepted(shunt_process.engine, shunt_as_stream(file), fd,
+					  nonblocking, port))
+			shunt_file_accepted(shunt_process.engine, listener, fd, nonblocking, port);
+	}
 	shunt_signal_defer_leave();
 	errno = saved;
 	return fd;

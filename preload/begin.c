@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The constructor, and what the first use of the process, its settings and its engine makes. */
 #include <stdlib.h>
-#include <sys/syscall.h>
 #include "core/base/program.h"
 #include "preload/gate.h"
 #include "preload/go/go.h"
@@ -14,23 +13,11 @@ static void end(int status, void *unused)
 	shunt_process_finish();
 }
 
-/* epoll_pwait() without time is the runtime's last look before its thread sleeps: netpoll(0), then netpoll(-1). */
-static long call_of_go(long number, long a, long b, long c, long d, long e, long f)
-{
-	long result;
-
-	if (number != SYS_epoll_pwait || (int)d)
-		return shunt_syscall_of_program(number, a, b, c, d, e, f);
-	shunt_thread_sleeps_next(true);
-	result = shunt_syscall_of_program(number, a, b, c, d, e, f);
-	shunt_thread_sleeps_next(false);
-	return result;
-}
-
 /* The last, because calls of the program may come as soon as its code has been replaced. */
 static void begin_go(void)
 {
-	static const struct shunt_go_host host = { call_of_go, shunt_process_shared };
+	static const struct shunt_go_host host = { shunt_syscall_of_program, shunt_process_shared,
+						    shunt_thread_sleeps_next };
 	const struct shunt_config *config;
 
 	if (!shunt_go_is_program())

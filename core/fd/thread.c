@@ -18,11 +18,7 @@ __thread struct shunt_thread shunt_thread;
 
 uint64_t shunt_thread_budget(uint64_t wanted)
 {
-	if (shunt_thread.skip) {
-		shunt_thread.skip--;
-		return 0;
-	}
-	return wanted;
+	return shunt_backoff_is_due(&shunt_thread.spins) ? wanted : 0;
 }
 
 static uint32_t next_misses(uint32_t misses, bool displaced)
@@ -40,15 +36,14 @@ static uint32_t next_misses(uint32_t misses, bool displaced)
 bool shunt_thread_polled(enum shunt_spun how, bool displaced)
 {
 	if (how == SHUNT_SPUN_FOUND && !displaced) {
-		shunt_thread.misses = shunt_thread.expired = 0;
+		shunt_thread.spins.misses = shunt_thread.expired = 0;
 		return false;
 	}
 	if (how == SHUNT_SPUN_EXPIRED && !displaced && shunt_thread.expired < EXPIRED_MOST) {
 		shunt_thread.expired++;
 		return false;
 	}
-	shunt_thread.misses = next_misses(shunt_thread.misses, displaced);
-	shunt_thread.skip = (1u << shunt_thread.misses) - 1;
+	shunt_backoff_miss(&shunt_thread.spins, next_misses(shunt_thread.spins.misses, displaced));
 	return true;
 }
 

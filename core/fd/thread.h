@@ -10,16 +10,20 @@
 
 struct shunt_fds;
 
+/* What is worth a try as long as it pays: after n misses in a row every 2^n-th is made. */
+struct shunt_backoff {
+	uint32_t misses;
+	uint32_t skip;	/* tries that will not be made */
+};
+
 struct shunt_thread {
 	volatile sig_atomic_t signalled;	/* SHUNT_SIGNAL_*: what came since the wait began; its handlers are due */
 	volatile sig_atomic_t sleep_fd;		/* eventfd + 1 of the sleep that is about to begin; 0 none */
 	uint64_t polls;		/* that it has made */
-	uint32_t misses;	/* fruitless polls in a row */
 	uint32_t expired;	/* waits whose time was over while they polled, since something was found */
-	uint32_t skip;		/* waits that will not poll */
-	uint8_t vain;		/* last looks in a row that went on in vain (core/poll/linger.h), */
-	uint8_t passed;		/* and those that will not go on */
-	uint64_t vain_at;	/* ns: when the last of them ended, until the sleep that followed; else 0 */
+	struct shunt_backoff spins;	/* of waits */
+	struct shunt_backoff looks;	/* that go on: core/poll/linger.h */
+	uint64_t vain_at;	/* ns: when one has ended in vain, until the sleep that followed; else 0 */
 	uint32_t making;	/* depth of shunt_own_fds_begin() */
 	uint32_t closing;	/* and of shunt_numbers_enter() */
 	uint32_t loading; /* and of shunt_loading_begin() */
@@ -31,10 +35,24 @@ struct shunt_thread {
 
 extern __thread struct shunt_thread shunt_thread;
 
+static inline bool shunt_backoff_is_due(struct shunt_backoff *backoff)
+{
+	if (!backoff->skip)
+		return true;
+	backoff->skip--;
+	return false;
+}
+
+/* That was fruitless, as so many in a row. */
+static inline void shunt_backoff_miss(struct shunt_backoff *backoff, uint32_t misses)
+{
+	backoff->misses = misses;
+	backoff->skip = (1u << misses) - 1;
+}
+
 /*
- * Nanoseconds that this wait may spin before it sleeps, 0: none. That is what is wanted, as long as spinning
- * pays. After n misses in a row only every 2^n-th wait spins. So on an oversubscribed
- * machine the core goes to the thread we wait for (PF-32).
+ * Nanoseconds that this wait may spin before it sleeps, 0: none. That is what is wanted, as long as spinning pays. So on
+ * an oversubscribed machine the core goes to the thread we wait for (PF-32).
  */
 uint64_t shunt_thread_budget(uint64_t wanted);
 enum shunt_spun {

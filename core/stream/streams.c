@@ -68,6 +68,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->why.left = SHUNT_LEFT_NEVER;
 	stream->why.left_times = 0;
 	stream->tuple = (struct shunt_tuple) { 0 };
+	stream->caller = 0;
 	stream->proven_on = 0;
 	stream->possession = NULL;
 	set(&stream->marks.own, SHUNT_MARKS_NONE);

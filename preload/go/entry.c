@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 
 #ifdef __x86_64__
 
@@ -69,8 +70,14 @@ __attribute__((used)) long shunt_go_call(long number, long a, long b, long c, lo
 					 long f)
 {
 	int saved = errno;
-	long result = go_host->call(number, a, b, c, d, e, f);
+	bool last = number == SYS_epoll_pwait && !(int)d; /* netpoll(0), which netpoll(-1) follows */
+	long result;
 
+	if (last)
+		go_host->sleeps_next(true);
+	result = go_host->call(number, a, b, c, d, e, f);
+	if (last)
+		go_host->sleeps_next(false);
 	if (result == -1)
 		result = -errno;
 	errno = saved;

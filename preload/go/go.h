@@ -26,6 +26,8 @@ struct shunt_go_host {
 	long (*call)(long number, long a, long b, long c, long d, long e, long f);
 	/* A child that shares this memory is about to be made. */
 	void (*shares)(void);
+	/* Whether this thread's next wait without time is its last look before it sleeps. */
+	void (*sleeps_next)(bool next);
 };
 
 /* Is the program of this process one of Go? Other programs pay for a look at their headers. */

@@ -443,12 +443,12 @@ static uint32_t skips_after(uint64_t ns)
 {
 	struct shunt_spin spin;
 
-	shunt_thread.skip = 0;
+	shunt_thread.spins.skip = 0;
 	assert_true(shunt_spin_begin(&engine.group, &spin, SHUNT_NEVER));
 	assert_true(shunt_spin_look(&engine.group, &spin));
 	pass(ns);
 	assert_false(shunt_spin_end(&engine.group, &spin, true));
-	return shunt_thread.skip;
+	return shunt_thread.spins.skip;
 }
 
 /*
