@@ -7,8 +7,8 @@
  * - When: as the engine is made, at the program's first socket, if no other thread runs. A program without sockets pays
  *   nothing. With SHUNT_GATE=calls in the environment it is when the library is loaded. Another thread could be between
  *   two instructions that are replaced.
- * - A site jumps to its stub near the library, and that to gate_entry.c. If the call concerns no descriptor that is carried,
- *   the site's own SYSCALL is made. Otherwise the call becomes the exported one of its name, on the caller's stack.
+ * - A site jumps to its trampoline near the library, and that to gate_entry.c. If the call concerns no descriptor that
+ *   is carried, the site's own SYSCALL is made. Otherwise the call becomes the exported one of its name, on the caller's stack.
  * - The real calls of preload/ are the library's own, by thunks that leave a mark. A site that finds it makes the system
  *   call. The mark is the stack pointer: a handler that leaves by a jump leaves a mark that does not count any more.
  * - A child on this memory, of vfork() or posix_spawn(), is known by its process id. Its calls are the kernel's.
@@ -49,7 +49,7 @@ bool shunt_gate_wants(const struct shunt_gate_frame *frame);
  */
 bool shunt_gate_call(struct shunt_gate_frame *frame);
 
-/* gate_entry.c: where stubs jump. rcx has the address of the SYSCALL. */
+/* gate_entry.c: where trampolines jump. rcx has the address of the SYSCALL. */
 void shunt_gate_enter(void);
 /* gate_entry.c: the real calls lead to the thunks from here on. */
 void shunt_gate_use_thunks(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a stub to C and back, and the thunks of the real calls. */
+/* From a trampoline to C and back, and the thunks of the real calls. */
 #include "preload/gate.h"
 #include "preload/process.h"
 #include <stddef.h>

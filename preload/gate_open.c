@@ -23,15 +23,15 @@ bool shunt_gate_is_open(void)
 
 #ifdef __x86_64__
 
-#define STUB 40 /* bytes of each */
+#define TRAMPOLINE 40 /* bytes of each */
 #define PAGE 4096
 
-/* The page begins with the address of shunt_gate_enter(), to which the stubs jump. */
+/* The page begins with the address of shunt_gate_enter(), to which the trampolines jump. */
 enum { HEAD = 16 };
 
-static uint64_t stub_at(uint8_t *page, unsigned int place)
+static uint64_t trampoline_at(uint8_t *page, unsigned int place)
 {
-	return (uint64_t)page + HEAD + (uint64_t)place * STUB;
+	return (uint64_t)page + HEAD + (uint64_t)place * TRAMPOLINE;
 }
 
 /* The test, whose two places are as far from here as they were from there. */
@@ -50,22 +50,23 @@ static uint8_t *put_test(uint8_t *at, uint64_t here, const uint8_t *from)
 }
 
 /* The instructions that are replaced; lea SYSCALL, %rcx; jmp *(page). */
-static void make_stub(uint8_t *copy, uint8_t *page, unsigned int place,
-		      const struct shunt_gate_site *site)
+static void make_trampoline(uint8_t *copy, uint8_t *page, unsigned int place,
+			    const struct shunt_gate_site *site)
 {
-	uint64_t stub = stub_at(page, place);
-	uint8_t *start = copy + (stub - (uint64_t)page), *at = start;
+	uint64_t trampoline = trampoline_at(page, place);
+	uint8_t *start = copy + (trampoline - (uint64_t)page), *at = start;
 	const uint8_t *from = site->at;
 
 	if (site->tests) {
-		at = put_test(at, stub, from);
+		at = put_test(at, trampoline, from);
 		from += SHUNT_GATE_TEST;
 	}
 	at = shunt_code_put(at, from, (size_t)(site->syscall - from));
 	at = shunt_code_put(at, "\x48\x8d\x0d", 3);
-	at = shunt_code_put_distance(at, stub + (uint64_t)(at - start), (uint64_t)site->syscall);
+	at = shunt_code_put_distance(at, trampoline + (uint64_t)(at - start),
+				     (uint64_t)site->syscall);
 	at = shunt_code_put(at, "\xff\x25", 2);
-	shunt_code_put_distance(at, stub + (uint64_t)(at - start), (uint64_t)page);
+	shunt_code_put_distance(at, trampoline + (uint64_t)(at - start), (uint64_t)page);
 }
 
 /* Instructions behind the jump that have their bytes yet are never come to. */
@@ -74,7 +75,7 @@ static void put_jump(uint8_t *copy, uint8_t *page, unsigned int place,
 {
 	memset(copy, 0x90, (size_t)(site->syscall - site->at));
 	copy = shunt_code_put(copy, "\xe9", 1);
-	shunt_code_put_distance(copy, (uint64_t)site->at + 1, stub_at(page, place));
+	shunt_code_put_distance(copy, (uint64_t)site->at + 1, trampoline_at(page, place));
 }
 
 /* All jumps in one page by one write. `place` is the first of them, and becomes the first of the next page. */
@@ -107,7 +108,7 @@ static const char *replace(const struct shunt_code *code, struct shunt_gate_site
 {
 	void (*enter)(void) = shunt_gate_enter;
 	unsigned int place = 0;
-	uint8_t copy[(HEAD + SHUNT_GATE_SITES * STUB + PAGE - 1) / PAGE * PAGE], *page;
+	uint8_t copy[(HEAD + SHUNT_GATE_SITES * TRAMPOLINE + PAGE - 1) / PAGE * PAGE], *page;
 
 	qsort(sites->site, sites->count, sizeof(*sites->site), compare);
 	page = shunt_code_pages((uint64_t)sites->site[0].at,
@@ -117,7 +118,7 @@ static const char *replace(const struct shunt_code *code, struct shunt_gate_site
 	memset(copy, 0xcc, sizeof(copy));
 	memcpy(copy, &enter, sizeof(enter));
 	for (unsigned int i = 0; i < sites->count; i++)
-		make_stub(copy, page, i, &sites->site[i]);
+		make_trampoline(copy, page, i, &sites->site[i]);
 	if (!shunt_code_write(code, page, copy, sizeof(copy))) {
 		munmap(page, sizeof(copy));
 		return "its code cannot be changed: writing to /proc/self/mem is refused, and mprotect is";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* From a stub to C on the thread's own stack, and back. */
+/* From a trampoline to C on the thread's own stack, and back. */
 #include "preload/go/go.h"
 #include <errno.h>
 #include <pthread.h>
@@ -101,7 +101,7 @@ __asm__(".pushsection .text\n"
 	"	movq shunt_go_thread@gottpoff(%rip), %r11\n"
 	".endm\n"
 
-	/* For both: as busy, on the own stack, with what SYSCALL keeps saved there. rcx: the SYSCALL of the stub. */
+	/* For both: as busy, on the own stack, with what SYSCALL keeps saved there. rcx: the SYSCALL of the trampoline. */
 	".macro shunt_go_to_c name\n"
 	"	shunt_go_own\n"
 	"	cmpq $0, %fs:(%r11)\n"
@@ -205,7 +205,7 @@ __asm__(".pushsection .text\n"
 	"	call shunt_go_call\n"
 	"	addq $8, %rsp\n"
 	"	shunt_go_from_c\n"
-	"	addq $2, %rcx\n"	/* behind the SYSCALL of the stub */
+	"	addq $2, %rcx\n"	/* behind the SYSCALL of the trampoline */
 	"	jmp *%rcx\n"
 	"	shunt_go_make_stack call\n"
 	".size shunt_go_enter, . - shunt_go_enter\n"

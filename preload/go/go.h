@@ -6,11 +6,11 @@
  *
  * - The instruction is replaced, not its function. The registers are the kernel's there, whatever Go's calling
  *   convention is. Nothing is written to Go's stack, and nothing of Go's (g, m) is touched.
- * - A site jumps to its stub in a page near the program. The stub does what the instruction before SYSCALL did, and goes
- *   to entry.c. That calls C on a stack of the thread's own, or goes back to a SYSCALL in the stub.
+ * - A site jumps to its trampoline in a page near the program. That does what the instruction before SYSCALL did, and
+ *   goes to entry.c. There C is called on a stack of the thread's own, or it goes back to a SYSCALL in the trampoline.
  * - Every thread of Go is a thread of libc (runtime/cgo), so it has thread-local memory, where its stack is noted.
- * - A signal handler of Go's may come while the thread is in C. Its own calls take the SYSCALL of the stub. They concern
- *   the runtime's pipe, standard error and signals, and no connection.
+ * - A signal handler of Go's may come while the thread is in C. Its own calls take the SYSCALL of the trampoline. They
+ *   concern the runtime's pipe, standard error and signals, and no connection.
  * - Memory that is writable and executable at once is not needed where /proc/self/mem may be written.
  */
 #ifndef SHUNT_PRELOAD_GO_GO_H
@@ -41,10 +41,10 @@ bool shunt_go_patch(const struct shunt_go_sites *sites, const struct shunt_go_im
 
 /* entry.c: threads that enter get a stack. False: there is no key for its end. */
 bool shunt_go_entry_begin(const struct shunt_go_host *host);
-/* Where stubs jump: rcx has the address of their SYSCALL; all other registers are as SYSCALL takes them. */
+/* Where trampolines jump: rcx has the address of their SYSCALL; all other registers are as SYSCALL takes them. */
 void shunt_go_enter(void);
 void shunt_go_enter_vfork(void);
-/* To the SYSCALL of the stub. */
+/* To the SYSCALL of the trampoline. */
 void shunt_go_pass(void);
 /* Of the word that says that the thread is in C: from the thread's pointer (FS). */
 int32_t shunt_go_busy_offset(void);

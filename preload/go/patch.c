@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The stubs, and the jumps to them. */
+/* The trampolines, and the jumps to them. */
 #include "preload/go/go.h"
 #include <sys/mman.h>
 #include "preload/go/code.h"
@@ -7,10 +7,10 @@
 #ifdef __x86_64__
 
 #define PAGE 4096
-#define STUB 64 /* bytes of each */
+#define TRAMPOLINE 64 /* bytes of each */
 #define JUMP 5 /* bytes of a jump */
 
-/* How a page begins. Stubs jump to these addresses, which are those of shunt_go_pass() until all sites lead here. */
+/* How a page begins. Trampolines jump to these addresses, which are those of shunt_go_pass() until all sites lead here. */
 struct cells {
 	void (*enter)(void), (*vfork)(void);
 };
@@ -22,18 +22,18 @@ static size_t length(const struct shunt_go_site *site)
 
 /*
  * The instruction before SYSCALL; lea 6(%rip), %rcx; jmp *cell; SYSCALL, which rcx points to; a jump back. A vfork's child has
- * left the word of its thread, which is its parent's, too, with an exec that does not return. So its stub clears it.
+ * left the word of its thread, which is its parent's, too, with an exec that does not return. So its trampoline clears it.
  */
-static void make_stub(uint8_t *copy, uint64_t page, unsigned int place,
-		      const struct shunt_go_site *site)
+static void make_trampoline(uint8_t *copy, uint64_t page, unsigned int place,
+			    const struct shunt_go_site *site)
 {
-	uint64_t offset = (uint64_t)(place + 1) * STUB, stub = page + offset;
+	uint64_t offset = (uint64_t)(place + 1) * TRAMPOLINE, trampoline = page + offset;
 	uint8_t *start = copy + offset,
 		*at = shunt_code_put(start, (const void *)site->address, site->before);
 	int32_t busy = shunt_go_busy_offset();
 
 	at = shunt_code_put(at, "\x48\x8d\x0d\6\0\0\0\xff\x25", 9);
-	at = shunt_code_put_distance(at, stub + (uint64_t)(at - start),
+	at = shunt_code_put_distance(at, trampoline + (uint64_t)(at - start),
 				     page + (site->vfork ? offsetof(struct cells, vfork) :
 							   offsetof(struct cells, enter)));
 	at = shunt_code_put(at, "\x0f\x05", 2);
@@ -43,7 +43,8 @@ static void make_stub(uint8_t *copy, uint64_t page, unsigned int place,
 		at = shunt_code_put(at, "\0\0\0\0\x41\x54", 6); /* push %r12 */
 	}
 	at = shunt_code_put(at, "\xe9", 1);
-	shunt_code_put_distance(at, stub + (uint64_t)(at - start), site->address + length(site));
+	shunt_code_put_distance(at, trampoline + (uint64_t)(at - start),
+				site->address + length(site));
 }
 
 static bool make_jump(const struct shunt_code *writer, uint64_t page, unsigned int place,
@@ -51,11 +52,12 @@ static bool make_jump(const struct shunt_code *writer, uint64_t page, unsigned i
 {
 	uint8_t jump[8] = { 0xe9, 0, 0, 0, 0, 0x90, 0x90, 0x90 };
 
-	shunt_code_put_distance(jump + 1, site->address + 1, page + (uint64_t)(place + 1) * STUB);
+	shunt_code_put_distance(jump + 1, site->address + 1,
+				page + (uint64_t)(place + 1) * TRAMPOLINE);
 	return shunt_code_write(writer, (uint8_t *)site->address, jump, length(site));
 }
 
-/* The cells come last: a site that leads to its stub before has the system call there, as it had. */
+/* The cells come last: a site that leads to its trampoline before has the system call there, as it had. */
 static const char *make_all(const struct shunt_code *writer, const struct shunt_go_sites *sites,
 			    const struct shunt_go_image *image)
 {
@@ -63,13 +65,14 @@ static const char *make_all(const struct shunt_code *writer, const struct shunt_
 			   entering = { shunt_go_enter, shunt_go_enter_vfork };
 	uint8_t *page = shunt_code_pages(image->low, image->high, PAGE), copy[PAGE];
 
-	_Static_assert((SHUNT_GO_SITES + 1) * STUB <= PAGE, "all stubs are in one page");
+	_Static_assert((SHUNT_GO_SITES + 1) * TRAMPOLINE <= PAGE,
+		       "all trampolines are in one page");
 	if (!page)
 		return "there is no memory near it for code";
 	memset(copy, 0xcc, sizeof(copy));
 	memcpy(copy, &passing, sizeof(passing));
 	for (unsigned int i = 0; i < sites->count; i++)
-		make_stub(copy, (uint64_t)page, i, &sites->site[i]);
+		make_trampoline(copy, (uint64_t)page, i, &sites->site[i]);
 	if (!shunt_code_write(writer, page, copy, sizeof(copy))) {
 		munmap(page, PAGE);
 		return "its code cannot be changed: writing to /proc/self/mem is refused, and mprotect is";
