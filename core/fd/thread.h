@@ -10,7 +10,7 @@
 
 struct shunt_fds;
 
-/* What is worth a try as long as it pays: after n misses in a row every 2^n-th is made. */
+/* Tries that are made as long as they pay: after n misses in a row every 2^n-th is. */
 struct shunt_backoff {
 	uint32_t misses;
 	uint32_t skip;	/* tries that will not be made */
