@@ -45,6 +45,25 @@ serves() {
 	if [ "$3" = yes ]; then [ "$upgrades" -gt 0 ]; else [ "$upgrades" = 0 ]; fi
 }
 
+asked() {
+	[ -f "$work/called" ] && grep -q "nobody takes claims there" "$work/called"
+}
+
+# The kernel has taken the connection, and the client has asked for it in vain, before the server accepts.
+late() {
+	local in client
+	start_telling $shunt_run "$anew" accept user passed
+	exec {in}<&-
+	kill -STOP "$server_pid"
+	SHUNT_LOG=debug SHUNT_LOG_FILE=$work/called TEST_LINK=60000 $shunt_run "$many" client "$server_port" 1 2000 > "$work/served" &
+	client=$!
+	children+=("$client")
+	within asked || return
+	kill -CONT "$server_pid"
+	wait "$client" && wait "$server_pid" && grep -q "on a link to process" "$work/called"
+}
+
+check "it accepts late, and its listener was passed: linked once the connection has lasted" late
 for wait in accept poll select epoll; do
 	check "it changes its user, and waits in $wait: linked" serves $wait user yes
 done
