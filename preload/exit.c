@@ -11,23 +11,18 @@
  *   ended.
  * - If two threads call _exit(), the process has the status of the first. The second waits for the end.
  */
-#include <sys/syscall.h>
+#include <pthread.h>
 #include <unistd.h>
 #include "preload/process.h"
 
-/* Process and thread that end it; a child of a fork meanwhile is another process. */
-static _Atomic uint64_t leaver;
-
-/* A handler that ends the process while its thread does so goes on. */
+/* A handler that ends the process while its thread does so goes on. No system call: a filter may allow none but exit. */
 static void be_first(void)
 {
-	uint64_t self = (uint64_t)getpid() << 32 | (uint32_t)real(syscall)(SYS_gettid);
-	uint64_t first = atomic_load(&leaver);
+	pthread_t self = pthread_self(), first = 0;
 
-	while (first >> 32 != self >> 32)
-		if (atomic_compare_exchange_weak(&leaver, &first, self))
-			return;
-	while (first != self)
+	if (atomic_compare_exchange_strong(&shunt_process.leaver, &first, self) || first == self)
+		return;
+	while (!shunt_process_confined())
 		pause();
 }
 

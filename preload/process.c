@@ -19,6 +19,7 @@ static _Atomic int *alone = &never;	/* without such a page every question goes t
 void shunt_process_ours(void)
 {
 	shunt_process.pid = getpid();
+	atomic_store(&shunt_process.leaver, 0);
 	if (alone != &never)
 		atomic_store(alone, 1);
 }

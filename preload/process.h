@@ -30,6 +30,7 @@ struct shunt_process {
 	pid_t pid;			/* whose memory this is */
 	bool cancels;			/* some thread has been cancelled */
 	_Atomic bool multipath;		/* it has had a listener of MPTCP (accept.c) */
+	_Atomic pthread_t leaver;	/* the thread that ends it; 0: none (exit.c) */
 	_Atomic bool confined;		/* it has confined itself, and nothing more is to leave TCP */
 	bool anew;			/* the service thread has ended: it begins anew with the next wait (confine.c) */
 };
