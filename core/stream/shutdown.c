@@ -2,6 +2,7 @@
 #include "core/stream/rest.h"
 #include "core/stream/shutdown.h"
 #include <errno.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/stream/handover.h"
@@ -112,6 +113,21 @@ static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream
 	}
 }
 
+/* The link has said both ends, or TCP the peer's, and the kernel may not know of ours yet (deferred_fin.h, spare.h). */
+static bool both_have_ended(struct shunt_stream *stream, int fd)
+{
+	uint8_t state = 0;
+	socklen_t length = sizeof(state);
+
+	if (!shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
+		return false;
+	if (shunt_end_at(&stream->end) != SHUNT_NEVER)
+		return true;
+	return shunt_seat_fin_is_due(&stream->seat->out) &&
+	       !stream->group->sys->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &state, &length) &&
+	       state == TCP_CLOSE_WAIT;
+}
+
 int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stream *stream, int how)
 {
 	bool linked, send = how != SHUT_RD, receive = how != SHUT_WR;
@@ -137,9 +153,8 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 		shunt_lock_take(&stream->tx.lock);
 	}
 	linked = atomic_load(&stream->state) == SHUNT_LINKED;
-	if (linked && shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) &&
-	    stream->seat->lane->retains && shunt_end_at(&stream->end) != SHUNT_NEVER) {
-		result = -ENOTCONN;	/* both ends have been said, though the kernel may not know yet (deferred_fin.h) */
+	if (linked && both_have_ended(stream, fd)) {
+		result = -ENOTCONN;
 		goto leave;
 	}
 	if (shunt_end_has(

@@ -491,6 +491,11 @@ void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_streams_free(stream);
 }
 
+struct leaving {
+	uint64_t since;	/* ns; what was closed later goes on */
+	bool exits;	/* the process, and nothing goes on */
+};
+
 /* Nothing of it waits any longer, and it is not kept. tx.lock held. */
 static void leave(struct shunt_engine *engine, struct shunt_stream *stream, bool exits)
 {
@@ -501,24 +506,36 @@ static void leave(struct shunt_engine *engine, struct shunt_stream *stream, bool
 	shunt_lock_take(&engine->group.lock);
 	waits = stream->spare && atomic_exchange(&stream->spare->waits, false);
 	shunt_lock_leave(&engine->group.lock);
-	if (!waits)	/* its RELEASE is posted, and nothing may come behind that */
+	if (!waits) {	/* its RELEASE is posted, and nothing may come behind that */
+		if (exits)
+			shunt_deferred_fin_resume(stream);
 		return;
+	}
 	shunt_hand_back_unread(stream, shunt_deferred_fin_fd(stream), exits);
 	atomic_fetch_and(&stream->seat->release, (uint8_t)~SHUNT_RELEASE_KEPT);
 	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
 	shunt_deferred_fin_resume(stream);
 }
 
-static bool is_waiting(struct shunt_stream *stream, void *since)
+/*
+ * At exit also one that only this program has closed. What its peer still sends comes behind the kernel's end then, and is
+ * answered by a broken pipe.
+ */
+static bool is_to_leave(struct shunt_stream *stream, void *arg)
 {
-	return stream->spare && (shunt_kept_waits(stream) || shunt_kept_shut(stream)) &&
-	       stream->spare->since <= *(uint64_t *)since;
+	const struct leaving *leaving = arg;
+
+	return stream->spare &&
+	       (shunt_kept_waits(stream) || shunt_kept_shut(stream) ||
+		(leaving->exits && shunt_seat_fin_is_due(&stream->seat->out) &&
+		 !shunt_kept_by_both(stream))) &&
+	       stream->spare->since <= leaving->since;
 }
 
 /* False: one of them is in use. */
-static bool leave_since(struct shunt_engine *engine, uint64_t since, bool exits, uint64_t until)
+static bool leave_all(struct shunt_engine *engine, struct leaving leaving, uint64_t until)
 {
-	struct shunt_sweep sweep = { .wants = is_waiting, .arg = &since };
+	struct shunt_sweep sweep = { .wants = is_to_leave, .arg = &leaving };
 	struct shunt_stream *stream;
 	bool all = true, taken;
 
@@ -527,7 +544,7 @@ static bool leave_since(struct shunt_engine *engine, uint64_t since, bool exits,
 		all &= taken;
 		if (!taken)
 			continue;
-		leave(engine, stream, exits);
+		leave(engine, stream, leaving.exits);
 		shunt_lock_leave(&stream->tx.lock);
 	}
 	return all;
@@ -536,7 +553,7 @@ static bool leave_since(struct shunt_engine *engine, uint64_t since, bool exits,
 void shunt_spares_leave(struct shunt_engine *engine, uint64_t until)
 {
 	if (atomic_load(&engine->spares.count))
-		leave_since(engine, UINT64_MAX, true, until);
+		leave_all(engine, (struct leaving){ UINT64_MAX, true }, until);
 }
 
 struct wanted {
@@ -602,7 +619,7 @@ void shunt_spare_run(struct shunt_task *task)
 	end_those(engine, (struct wanted) { .ends = true });
 	end_idle(engine, now);
 	soon = atomic_exchange(&engine->spares.waited, false);
-	soon |= !leave_since(engine, now - PATIENCE, false, now);
+	soon |= !leave_all(engine, (struct leaving){ now - PATIENCE, false }, now);
 	atomic_store(&engine->spares.armed, soon);
 	soon |= atomic_load(&engine->spares.waited);	/* since; it may have found it armed */
 	if (soon || more || atomic_load(&engine->spares.count))
