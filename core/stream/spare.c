@@ -518,7 +518,7 @@ static void leave(struct shunt_engine *engine, struct shunt_stream *stream, bool
 }
 
 /*
- * At exit also one that only this program has closed. What its peer still sends comes behind the kernel's end then, and is
+ * At exit also one that only this program has closed. Then the kernel's end comes before what its peer still sends, which is
  * answered by a broken pipe.
  */
 static bool is_to_leave(struct shunt_stream *stream, void *arg)
