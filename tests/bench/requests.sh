@@ -6,8 +6,9 @@
 #	requests.sh	in the build tree, like all of tests/bench
 #	ROUNDS=5 COUNT=5000 CLIENTS=8	turns, requests in each, and how many at once
 #
-# Needs redis-server, nginx, haproxy and ab (apache2-utils); what is missing is skipped. nginx runs without a master, and as
-# "workers" with two: a listener at which several processes accept has no births.
+# Needs redis-server, nginx, haproxy, node, mariadb-server and ab (apache2-utils); what is missing is skipped. nginx runs
+# without a master, and as "workers" with two: a listener at which several processes accept has no births. "node" is nginx
+# before a server of node, "mariadb" a query for each connection (mariadb-slap --detach=1).
 set -u
 # shellcheck source-path=SCRIPTDIR source=../scratch.sh
 . "$(dirname "$0")/../scratch.sh"
@@ -15,7 +16,7 @@ builddir=${top_builddir:-.}
 shunt=$builddir/tools/shunt
 scratch requests ''
 : "${ROUNDS:=5}" "${COUNT:=5000}" "${CLIENTS:=8}"
-redis=7801 nginx=7802 haproxy=7803 workers=7804
+redis=7801 nginx=7802 haproxy=7803 workers=7804 node=7805 before_node=7806 mariadb=7807
 
 cat > "$scratch/nginx.conf" <<EOF
 master_process off; daemon off; worker_processes 1; pid $scratch/pid; error_log $scratch/errors;
@@ -25,9 +26,10 @@ http {
 	client_body_temp_path $scratch/1; proxy_temp_path $scratch/2; fastcgi_temp_path $scratch/3;
 	uwsgi_temp_path $scratch/4; scgi_temp_path $scratch/5;
 	server { listen 127.0.0.1:$nginx; location / { return 200 "$(printf 'x%.0s' {1..64})"; } }
+	server { listen 127.0.0.1:$before_node; location / { proxy_pass http://127.0.0.1:$node; } }
 }
 EOF
-sed "s|^master_process off; daemon off; worker_processes 1; pid [^;]*|daemon off; worker_processes 2; pid $scratch/master|; s|:$nginx|:$workers|" "$scratch/nginx.conf" > "$scratch/workers.conf"
+sed "s|^master_process off; daemon off; worker_processes 1; pid [^;]*|daemon off; worker_processes 2; pid $scratch/master|; /:$before_node/d; s|:$nginx|:$workers|" "$scratch/nginx.conf" > "$scratch/workers.conf"
 cat > "$scratch/haproxy.cfg" <<EOF
 defaults
 	mode http
@@ -38,6 +40,11 @@ defaults
 listen proxy
 	bind 127.0.0.1:$haproxy
 	server nginx 127.0.0.1:$nginx
+EOF
+
+cat > "$scratch/server.js" <<EOF
+require("http").createServer((asked, answer) => { answer.setHeader("Connection", "close"); answer.end("x".repeat(64)); })
+	.listen($node, "127.0.0.1");
 EOF
 
 listens() { # PORT
@@ -70,6 +77,12 @@ of_redis() { # WORD...
 		tr '\r' '\n' | awk '/requests per second/ { rate = $2 } END { print rate }'
 }
 
+of_mariadb() { # WORD...
+	"$@" mariadb-slap --no-defaults -h 127.0.0.1 -P $mariadb -u root --protocol=tcp --detach=1 -q 'select 1' \
+		-c "$CLIENTS" --number-of-queries="$COUNT" 2> /dev/null |
+		awk -v n="$COUNT" '/Average number of seconds/ && $(NF - 1) { print n / $(NF - 1) }'
+}
+
 has() {
 	command -v "$1" > /dev/null
 }
@@ -95,6 +108,15 @@ one() {
 		begin $haproxy "$@" haproxy -db -f "$scratch/haproxy.cfg" &&
 			of_ab $haproxy "$@" >> "$scratch/haproxy.$name"
 	fi
+	if has nginx && has ab && has node; then
+		begin $node "$@" node "$scratch/server.js" &&
+			of_ab $before_node "$@" >> "$scratch/node.$name"
+	fi
+	if has mariadbd && has mariadb-slap; then
+		begin $mariadb "$@" mariadbd --no-defaults "${user[@]}" --datadir="$scratch/data" --port=$mariadb \
+			--bind-address=127.0.0.1 --socket="$scratch/mariadb" --skip-grant-tables --skip-name-resolve &&
+			of_mariadb "$@" >> "$scratch/mariadb.$name"
+	fi
 	kill "${servers[@]}"
 	wait "${servers[@]}" 2> /dev/null
 }
@@ -103,12 +125,18 @@ median() { # FILE
 	sort -n "$1" | awk '{ v[NR] = $1 } END { print v[int((NR + 1) / 2)] }'
 }
 
+user=()
+[ "$(id -u)" != 0 ] || user=(--user=root)
+if has mariadb-install-db; then
+	mariadb-install-db --no-defaults "${user[@]}" --datadir="$scratch/data" --auth-root-authentication-method=normal \
+		> "$scratch/install" 2>&1 || tail -1 "$scratch/install" >&2
+fi
 for ((round = 0; round < ROUNDS; round++)); do
 	one tcp env
 	SHUNT_BORN=off one off "$shunt" run
 	SHUNT_BORN=auto one auto "$shunt" run
 done
-for workload in redis nginx workers haproxy; do
+for workload in redis nginx workers haproxy node mariadb; do
 	[ -s "$scratch/$workload.auto" ] || continue
 	tcp=$(median "$scratch/$workload.tcp")
 	for name in tcp off auto; do
