@@ -146,6 +146,9 @@ void shunt_streams_begin_anew(struct shunt_stream *stream, int fd)
 	/* Known, and as they are: a connection on which the program has set them is not kept. */
 	uint64_t receive_ns = atomic_load(&stream->options.receive_timeout_ns),
 		 send_ns = atomic_load(&stream->options.send_timeout_ns);
+	/* The kernel's counts of the socket go on: its former bytes are none of the new connection's. */
+	uint64_t written = stream->tx.bytes.tcp + stream->tx.backlog.written,
+		 read = stream->rx.bytes.tcp + stream->rx.nonce.aside;
 	uint8_t role = stream->role, dialled[16];
 	uint32_t holds;
 
@@ -167,6 +170,8 @@ void shunt_streams_begin_anew(struct shunt_stream *stream, int fd)
 	memcpy(stream->dialled, dialled, sizeof(dialled));
 	atomic_store(&stream->options.receive_timeout_ns, receive_ns);
 	atomic_store(&stream->options.send_timeout_ns, send_ns);
+	stream->tx.backlog.written = written;
+	stream->rx.nonce.aside = read;
 	set(&stream->claim.state, SHUNT_CLAIM_AGREED);
 	set(&stream->usage, SHUNT_USE_TOLD);
 	stream->seat->pendings = stream->tx.trace.pendings;

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include "core/api.h"
 #include "core/stream/births.h"
+#include "core/stream/carried.h"
 #include "core/stream/spare.h"
 
 #define MANY 8
@@ -143,6 +144,26 @@ static void a_birth_is_accepted(void **state)
 	assert_int_equal(receive_some(&bed.pair[0].side[1], &byte, 1, MSG_DONTWAIT), 1);
 	assert_int_equal(byte, 'x');
 	both_close(0);
+	close_listener();
+	nothing_is_left();
+}
+
+/* They would count as sent past Shunt, and the program's next connections would stay on TCP. */
+static void former_bytes_are_not_its_own(void **state)
+{
+	int a, b;
+
+	(void)state;
+	make(1);
+	assert_int_not_equal(stream_of(&bed.pair[0].side[0])->tx.bytes.tcp, 0);
+	both_close(0);
+	a = connect_born();
+	b = accept_born();
+	bed.pair[0] = (struct pair) { { { engines[0], a }, { engines[1], b } } };
+	for (int side = 0; side < 2; side++)
+		assert_int_equal(shunt_carried_past(stream_of(&bed.pair[0].side[side])), 0);
+	both_close(0);
+	bed.pairs = 0;
 	close_listener();
 	nothing_is_left();
 }
@@ -307,6 +328,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_birth_is_accepted),
+		cmocka_unit_test(former_bytes_are_not_its_own),
 		cmocka_unit_test(no_more_are_kept_than_may_wait),
 		cmocka_unit_test(every_spare_is_a_birth),
 		cmocka_unit_test(a_birth_comes_once),
