@@ -43,9 +43,10 @@ static struct shunt_stream *fresh_at(struct shunt_engine *engine, int fd)
 	}
 	if (!file || file->kind != SHUNT_FILE_STREAM ||
 	    atomic_load(&stream->state) != SHUNT_FRESH || stream->role == SHUNT_LISTENER ||
-	    stream->numbers != 1 || stream->watches || !shunt_spare_option_may_carry(stream) ||
+	    stream->numbers != 1 || !shunt_spare_option_may_carry(stream) ||
 	    atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY ||
-	    shunt_stream_is_shared(stream) || stream->sharing.forked)
+	    shunt_stream_is_shared(stream) || stream->sharing.forked ||
+	    (stream->watches && shunt_epset_prepare(engine, stream)))
 		return NULL;
 	return stream;
 }
@@ -83,6 +84,8 @@ static bool replace(struct shunt_engine *engine, struct shunt_stream *stream,
 		fresh->fd = -1;
 		shunt_lock_leave(&engine->streams_lock);
 		shunt_spare_take(engine, stream, fd, nonblocking);
+		if (fresh->watches)
+			shunt_epset_carry(engine, fresh, stream);
 		stream->spare->untold = nonblocking;
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_UPGRADE);
 	}

@@ -113,14 +113,24 @@ static bool may_keep(struct shunt_engine *engine, struct shunt_stream *stream)
 	       !peer_lets_go(stream->seat) && is_posted(&stream->seat->out);
 }
 
-/* The other end of the socket. False: it is not known. */
-static bool note_address(struct shunt_engine *engine, struct shunt_spare *spare, int fd)
+/*
+ * The other end of the socket. False: it is not known. After a connect() that did not wait the kernel has yet to say once
+ * that it is connected. It says so here, and not to the next program, which is told so for its own.
+ */
+static bool note_address(struct shunt_engine *engine, const struct shunt_stream *stream,
+			 struct shunt_spare *spare, int fd)
 {
 	socklen_t length = sizeof(spare->peer);
+	int saved = errno;
 	uint8_t peer[16];
+	bool known;
 
-	return !engine->sys->getpeername(fd, (struct sockaddr *)&spare->peer, &length) &&
-	       !shunt_address_of(&spare->peer, peer, &spare->port);
+	known = !engine->sys->getpeername(fd, (struct sockaddr *)&spare->peer, &length) &&
+		!shunt_address_of(&spare->peer, peer, &spare->port);
+	if (known && stream->role == SHUNT_CONNECTOR)
+		engine->sys->connect(fd, (struct sockaddr *)&spare->peer, length);
+	errno = saved;
+	return known;
 }
 
 /* stream->spare, if there is room and memory for it. */
@@ -134,7 +144,7 @@ static void make(struct shunt_engine *engine, struct shunt_stream *stream, int f
 	if (!spare)
 		goto undo;
 	spare->nonblocking = shunt_stream_is_nonblocking(stream);
-	if (note_address(engine, spare, fd))
+	if (note_address(engine, stream, spare, fd))
 		spare->fd = shunt_own_fds_copy(&engine->fds, fd);
 	else
 		spare->fd = -1;
@@ -304,6 +314,7 @@ static bool is_posting(struct shunt_stream *stream)
 /* Both locks held. */
 static void begin_anew(struct shunt_engine *engine, struct shunt_stream *stream)
 {
+	struct shunt_spare_place *place = &engine->spares.places[stream->place];
 	struct shunt_spare *spare = stream->spare;
 	bool over;
 
@@ -321,6 +332,9 @@ static void begin_anew(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_kept_ends(stream);
 	if (over || stream->role == SHUNT_ACCEPTOR)
 		return;
+	/* Connections there do become spares: the next may be made for that at once. */
+	atomic_store(&place->pause, 0);
+	atomic_store(&place->seed_at, 0);
 	shunt_lock_take(&engine->streams_lock);
 	spare->next = engine->spares.first;
 	engine->spares.first = stream;
@@ -767,7 +781,5 @@ void shunt_spare_made(struct shunt_engine *engine, const struct shunt_stream *st
 	if (stream->role != SHUNT_CONNECTOR || engine->config.born == SHUNT_BORN_OFF)
 		return;
 	atomic_store(&place->births, 0);
-	atomic_store(&place->pause, 0);
-	atomic_store(&place->seed_at, 0);
 	atomic_store(&place->made_at, shunt_now(engine));
 }

@@ -270,6 +270,30 @@ int shunt_epset_adopt(struct shunt_engine *engine, struct shunt_epset *set, uint
 	return 0;
 }
 
+void shunt_epset_carry(struct shunt_engine *engine, struct shunt_stream *from,
+		       struct shunt_stream *to)
+{
+	struct shunt_watch *watch;
+
+	shunt_lock_take(&engine->group.lock);
+	while ((watch = from->watches) != NULL) {
+		from->watches = watch->next_of_stream;
+		if (watch->home == SHUNT_HOME_SET)
+			shunt_nested_count(engine, watch->set, 1);
+		shunt_watch_unlist(watch);
+		*watch = (struct shunt_watch) { .set = watch->set, .stream = to, .fd = watch->fd,
+						.events = watch->events, .data = watch->data,
+						.disabled = watch->disabled,
+						.next_of_stream = to->watches };
+		to->watches = watch;
+		if (kernel_add(engine, watch, home_for(watch)))
+			say_lost(watch);
+		if (!watch->disabled)
+			shunt_watch_begin(engine, watch);
+	}
+	shunt_lock_leave(&engine->group.lock);
+}
+
 static int modify(struct shunt_engine *engine, struct shunt_watch *watch,
 		  const struct epoll_event *event)
 {

@@ -82,6 +82,12 @@ void shunt_epset_drop_stream(struct shunt_engine *engine, struct shunt_stream *s
  */
 int shunt_epset_adopt(struct shunt_engine *engine, struct shunt_epset *set, uint32_t generation,
 		      struct shunt_stream *stream, uint32_t events, uint64_t data);
+/*
+ * The descriptor of `from` names the socket of `to` by now, which is on a link, and the kernel has forgotten the
+ * registrations. They go on as those of `to`. shunt_epset_prepare() before. Takes the group lock.
+ */
+void shunt_epset_carry(struct shunt_engine *engine, struct shunt_stream *from,
+		       struct shunt_stream *to);
 /* The registration is forgotten, whatever the kernel knows of it. group.lock held. */
 void shunt_epset_unwatch(struct shunt_watch *watch);
 /* Before the first wait in such a set: its members on the parent's links must be the kernel's. */

@@ -173,13 +173,28 @@ def serve():
     expect("messages of those that have closed", left, LEAVES)
 
 
-def begin(port, blocking):
+def register_and_begin(s, port):
+    poll = select.epoll()
+    poll.register(s, select.EPOLLIN | select.EPOLLOUT | select.EPOLLRDHUP | select.EPOLLET)
+    expect("connect of one that is registered", s.connect_ex(("127.0.0.1", port)), errno.EINPROGRESS)
+    expect("what is registered", poll.poll(), [(s.fileno(), select.EPOLLOUT)])
+    poll.modify(s, select.EPOLLIN)
+    expect("what is modified", poll.poll(0), [])
+    poll.unregister(s)
+    poll.close()
+
+
+def begin(port, how):
     s = socket.socket()
     expect("options of a new socket", values(s), values_of_new)
-    if blocking:
+    if how % 2:
         s.connect(("127.0.0.1", port))
         return s
     s.setblocking(False)
+    if how % 4:
+        register_and_begin(s, port)
+        s.setblocking(True)
+        return s
     expect("connect that does not block", s.connect_ex(("127.0.0.1", port)), errno.EINPROGRESS)
     select.select([], [s], [])
     expect("SO_ERROR", s.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR), 0)
@@ -192,7 +207,7 @@ def begin(port, blocking):
 def ask(port, i):
     way = WAYS[i // 2 % len(WAYS)]
     question = b"%d %s " % (i, way)
-    s = begin(port, i % 2)
+    s = begin(port, i)
     change(s)
     s.send(question)
     answer = s.recv(1000)
@@ -209,7 +224,7 @@ def client(port):
     for i in range(TIMES):
         ask(port, i)
     for i in range(LEAVES):
-        s = begin(port, True)
+        s = begin(port, 1)
         s.send(b"left")
         s.close()
     before = descriptors()

@@ -68,15 +68,22 @@ static bool is_distrusted(int by)
 	return atomic_load(&engines[by]->links.distrusted) == 1;
 }
 
+static int new_socket(void)
+{
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	shunt_file_socket(engines[0], fd, false);
+	return fd;
+}
+
 /* -1: it is the kernel's to connect. */
-static int connect_born(void)
+static int connect_at(int fd)
 {
 	struct sockaddr_in address;
 	socklen_t length = sizeof(address);
-	int fd = socket(AF_INET, SOCK_STREAM, 0), result = 0;
+	int result = 0;
 
 	assert_int_equal(getsockname(listening->fd, (struct sockaddr *)&address, &length), 0);
-	shunt_file_socket(engines[0], fd, false);
 	if (shunt_born_connect(engines[0], fd, (struct sockaddr *)&address, length, &result)) {
 		assert_int_equal(result, 0);
 		return fd;
@@ -84,6 +91,11 @@ static int connect_born(void)
 	shunt_file_closing(engines[0], fd);
 	close(fd);
 	return -1;
+}
+
+static int connect_born(void)
+{
+	return connect_at(new_socket());
 }
 
 static int accept_born(void)
@@ -144,6 +156,42 @@ static void a_birth_is_accepted(void **state)
 	assert_int_equal(receive_some(&bed.pair[0].side[1], &byte, 1, MSG_DONTWAIT), 1);
 	assert_int_equal(byte, 'x');
 	both_close(0);
+	close_listener();
+	nothing_is_left();
+}
+
+static uint32_t told_of(int set)
+{
+	struct epoll_event told = { 0 };
+
+	assert_int_equal(shunt_epset_wait(engines[0], set, &told, 1, 0, NULL), 1);
+	assert_int_equal(told.data.u64, 7);
+	return told.events;
+}
+
+/* nginx registers each socket before it connects. */
+static void a_registered_socket_is_born(void **state)
+{
+	struct epoll_event asked = { .events = EPOLLIN | EPOLLOUT | EPOLLET, .data.u64 = 7 };
+	int set = epoll_create1(EPOLL_CLOEXEC), a, b;
+
+	(void)state;
+	make_spares(1);
+	a = new_socket();
+	shunt_file_epoll(engines[0], set);
+	assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_ADD, a, &asked), 0);
+	assert_int_equal(connect_at(a), a);
+	b = accept_born();
+	bed.pair[0] = (struct pair) { { { engines[0], a }, { engines[1], b } } };
+	assert_int_equal(told_of(set), EPOLLOUT);
+	assert_int_equal(send_some(&bed.pair[0].side[1], "x", 1, 0), 1);
+	turn();
+	assert_int_equal(told_of(set), EPOLLIN | EPOLLOUT);
+	assert_int_equal(shunt_epset_ctl(engines[0], set, EPOLL_CTL_DEL, a, NULL), 0);
+	both_close(0);
+	bed.pairs = 0;
+	shunt_file_closing(engines[0], set);
+	close(set);
 	close_listener();
 	nothing_is_left();
 }
@@ -328,6 +376,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_birth_is_accepted),
+		cmocka_unit_test(a_registered_socket_is_born),
 		cmocka_unit_test(former_bytes_are_not_its_own),
 		cmocka_unit_test(no_more_are_kept_than_may_wait),
 		cmocka_unit_test(every_spare_is_a_birth),
