@@ -26,6 +26,8 @@
 
 #define IDLE 10000000000ull /* ns: a spare that nobody has taken for so long is given up */
 
+#define MADE_PAUSE 4000u /* us */
+
 #define PATIENCE 50000000ull /* ns that a peer may take to read all of a connection that is closed, and a program to close one */
 
 /* --- the program closes it --- */
@@ -782,4 +784,7 @@ void shunt_spare_made(struct shunt_engine *engine, const struct shunt_stream *st
 		return;
 	atomic_store(&place->births, 0);
 	atomic_store(&place->made_at, shunt_now(engine));
+	/* It may become a spare, and if it was too late for that, the next one need not wait for long. */
+	if (atomic_load(&place->pause) > MADE_PAUSE)
+		atomic_store(&place->pause, MADE_PAUSE);
 }
