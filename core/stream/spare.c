@@ -76,7 +76,7 @@ static bool is_alone(struct shunt_engine *engine, struct shunt_stream *stream)
 	       !stream->possession && atomic_load(&seat->leaving.retiring) == SHUNT_STAYING &&
 	       atomic_load(&seat->leaving.asked) == SHUNT_NOT_ASKED && !stream->claim.line &&
 	       !engine->group.finished && !atomic_load(&engine->stays) &&
-	       atomic_load(&engine->uring) == SHUNT_URING_NONE;
+	       atomic_load(&engine->uring) <= SHUNT_URING_REFUSED;
 }
 
 /* Between two processes of one host, in one network. */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/engine.h"
+#include "core/peer/rendezvous.h"
 
 #define RING "anon_inode:[io_uring]"
 #define LOOK_EVERY 1000000000	/* ns */
@@ -177,8 +178,12 @@ bool shunt_uring_forbids(struct shunt_engine *engine)
 
 int shunt_uring_bar(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
-	if (stream->role == SHUNT_LISTENER)
+	if (stream->role == SHUNT_LISTENER) {
+		if (stream->rendezvous) /* the ring sees the kernel's connections alone */
+			atomic_store(&stream->rendezvous->shared, true);
+		engine->end_hooks->births_end(engine, stream);
 		return 0;
+	}
 	if (!(atomic_load(&stream->options.asks) & SHUNT_NEEDS_OTHER))
 		shunt_stream_needs(stream, SHUNT_NEEDS_OTHER, true);
 	return shunt_stream_retire(engine, fd, stream, SHUNT_REASON_URING);
