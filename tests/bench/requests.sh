@@ -6,9 +6,9 @@
 #	requests.sh	in the build tree, like all of tests/bench
 #	ROUNDS=5 COUNT=5000 CLIENTS=8	turns, requests in each, and how many at once
 #
-# Needs redis-server, nginx, haproxy, node, mariadb-server and ab (apache2-utils); what is missing is skipped. nginx runs
-# without a master, and as "workers" with two: a listener at which several processes accept has no births. "node" is nginx
-# before a server of node, "mariadb" a query for each connection (mariadb-slap --detach=1).
+# Needs redis-server, nginx, haproxy, node, mariadb-server, php-mysql and ab (apache2-utils); what is missing is skipped.
+# nginx runs without a master, and as "workers" with two: a listener at which several processes accept has no births. "node"
+# is nginx before a server of node, "mariadb" processes of PHP that connect for each query.
 set -u
 # shellcheck source-path=SCRIPTDIR source=../scratch.sh
 . "$(dirname "$0")/../scratch.sh"
@@ -47,6 +47,15 @@ require("http").createServer((asked, answer) => { answer.setHeader("Connection",
 	.listen($node, "127.0.0.1");
 EOF
 
+cat > "$scratch/query.php" <<'EOF'
+<?php
+for ($i = 0; $i < (int)$argv[2]; $i++) {
+	$server = new mysqli("127.0.0.1", "root", "", "", (int)$argv[1]);
+	$server->query("select 1")->fetch_row();
+	$server->close();
+}
+EOF
+
 listens() { # PORT
 	(: < "/dev/tcp/127.0.0.1/$1") 2> /dev/null
 }
@@ -77,10 +86,15 @@ of_redis() { # WORD...
 		tr '\r' '\n' | awk '/requests per second/ { rate = $2 } END { print rate }'
 }
 
+# The clients are processes of their own.
 of_mariadb() { # WORD...
-	"$@" mariadb-slap --no-defaults -h 127.0.0.1 -P $mariadb -u root --protocol=tcp --detach=1 -q 'select 1' \
-		-c "$CLIENTS" --number-of-queries="$COUNT" 2> /dev/null |
-		awk -v n="$COUNT" '/Average number of seconds/ && $(NF - 1) { print n / $(NF - 1) }'
+	local begun clients=() i
+	begun=$(date +%s.%N)
+	for ((i = 0; i < CLIENTS; i++)); do
+		"$@" php "$scratch/query.php" $mariadb $((COUNT / CLIENTS)) > /dev/null &
+		clients+=($!)
+	done
+	wait "${clients[@]}" && awk -v a="$begun" -v b="$(date +%s.%N)" -v n="$COUNT" 'BEGIN { print n / (b - a) }'
 }
 
 has() {
@@ -112,7 +126,7 @@ one() {
 		begin $node "$@" node "$scratch/server.js" &&
 			of_ab $before_node "$@" >> "$scratch/node.$name"
 	fi
-	if has mariadbd && has mariadb-slap; then
+	if has mariadbd && php -m 2> /dev/null | grep -q mysqli; then
 		begin $mariadb "$@" mariadbd --no-defaults "${user[@]}" --datadir="$scratch/data" --port=$mariadb \
 			--bind-address=127.0.0.1 --socket="$scratch/mariadb" --skip-grant-tables --skip-name-resolve &&
 			of_mariadb "$@" >> "$scratch/mariadb.$name"
