@@ -113,17 +113,22 @@ static void refuse_more(struct shunt_engine *engine, struct shunt_stream *stream
 	}
 }
 
-/* The link has said both ends, or TCP the peer's, and the kernel may not know of ours yet (deferred_fin.h, spare.h). */
+/*
+ * The link has said both ends, or TCP the peer's, and the kernel may not know of ours yet (deferred_fin.h, spare.h). Ours has
+ * come there once nothing before it waits for room.
+ */
 static bool both_have_ended(struct shunt_stream *stream, int fd)
 {
+	const struct shunt_seat_out *out = &stream->seat->out;
 	uint8_t state = 0;
 	socklen_t length = sizeof(state);
 
-	if (!shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE))
+	if (!shunt_end_has(&stream->end, SHUNT_END_SHUT_WRITE) || stream->tx.backlog.bytes ||
+	    atomic_load(&out->posted) != atomic_load(&out->staged))
 		return false;
 	if (shunt_end_at(&stream->end) != SHUNT_NEVER)
 		return true;
-	return shunt_seat_fin_is_due(&stream->seat->out) &&
+	return shunt_seat_fin_is_due(out) &&
 	       !stream->group->sys->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &state, &length) &&
 	       state == TCP_CLOSE_WAIT;
 }

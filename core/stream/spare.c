@@ -65,7 +65,7 @@ static bool is_quiet_in(const struct shunt_stream *stream)
 	 SHUNT_END_EARLY | SHUNT_END_SHUT_READ | SHUNT_END_SHUT_WRITE | SHUNT_END_REFUSED |        \
 	 SHUNT_END_OWES_RESET)
 
-/* Nothing of the stream is under way, and nobody else has it. */
+/* Nothing of the stream is under way, and nobody else has it. One that a watched ring names is the kernel's. */
 static bool is_alone(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	const struct shunt_seat *seat = stream->seat;

@@ -12,6 +12,7 @@
 #include "core/stream/births.h"
 #include "core/stream/carried.h"
 #include "core/stream/spare.h"
+#include "core/stream/uring.h"
 
 #define MANY 8
 
@@ -192,6 +193,24 @@ static void a_registered_socket_is_born(void **state)
 	bed.pairs = 0;
 	shunt_file_closing(engines[0], set);
 	close(set);
+	close_listener();
+	nothing_is_left();
+}
+
+/* It sees the kernel's connections alone. A ring for other things changes nothing. */
+static void a_ring_at_a_listener_ends_births(void **state)
+{
+	(void)state;
+	make(1);
+	for (int which = 0; which < 2; which++)
+		shunt_uring_set(engines[which], SHUNT_URING_WATCHED);
+	both_close(0);
+	bed.pairs = 0;
+	assert_int_equal(resting(), 1);
+	assert_int_equal(shunt_uring_bar(engines[1], listening->fd, listening), 0);
+	settle();
+	assert_int_equal(connect_born(), -1);
+	assert_int_equal(resting(), 0);
 	close_listener();
 	nothing_is_left();
 }
@@ -377,6 +396,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_birth_is_accepted),
 		cmocka_unit_test(a_registered_socket_is_born),
+		cmocka_unit_test(a_ring_at_a_listener_ends_births),
 		cmocka_unit_test(former_bytes_are_not_its_own),
 		cmocka_unit_test(no_more_are_kept_than_may_wait),
 		cmocka_unit_test(every_spare_is_a_birth),
