@@ -14,7 +14,10 @@ static void took(struct end *e, double start)
 	say(e, "%s", t < PATIENCE * 3 / 4 ? "too early" : t > PATIENCE * 4 + 500 ? "too late" : "in time");
 }
 
-/* Until nothing more goes in; once may be because the receiver's window was just growing. When the last that did began. */
+/*
+ * Until nothing more goes in; once may be because the receiver's window was just growing. When the last that did began. On a
+ * busy machine the time may be over by then.
+ */
 static double fill(struct end *e)
 {
 	static char buf[1 << 16];
@@ -26,12 +29,14 @@ static double fill(struct end *e)
 		struct pollfd pfd = {.fd = e->fd, .events = POLLOUT};
 
 		before = now();
-		if (send(e->fd, buf, sizeof(buf), MSG_NOSIGNAL) > 0 || poll(&pfd, 1, settle()) > 0) {
-			refused = 0;
-			since = before;
-		} else {
+		if (send(e->fd, buf, sizeof(buf), MSG_NOSIGNAL) <= 0 && poll(&pfd, 1, settle()) <= 0) {
 			refused++;
+			continue;
 		}
+		if (pfd.revents & POLLHUP)
+			break;
+		refused = 0;
+		since = before;
 	}
 	return since;
 }
