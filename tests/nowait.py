@@ -36,6 +36,7 @@ TABLE = {
     ("link/channel.c", "connect"): UNIX, ("loop/endpoint.c", "connect"): UNIX, ("peer/directory_ask.c", "connect"): UNIX,
     ("stream/handover.c", "connect"): UNIX, ("stream/takeover.c", "connect"): UNIX,
     ("stream/kernel_tcp.c", "connect"): "AF_UNSPEC: it ends a connection",
+    ("stream/spare.c", "connect"): "of a connected socket: the kernel says so at once",
     ("device/cm/ask.c", "connect"): "the connection manager's: its answer is an event",
     ("device/cm/pair.c", "connect"): "the connection manager's: its answer is an event",
     ("device/soft/context.c", "recvmmsg"): "libc's, for bell.c, which says so",
