@@ -50,11 +50,8 @@ void shunt_engine_leave(struct shunt_engine *engine, bool for_good);
 /* True: the program listens, so that is needed: shunt_engine_begin_anew() before it waits for connections. */
 bool shunt_engine_left(struct shunt_engine *engine);
 void shunt_engine_begin_anew(struct shunt_engine *engine);
-/*
- * The program is about to forbid itself new threads: if it listens, our threads start while they can. `unknown`:
- * it has a listener that is not in the table yet.
- */
-void shunt_engine_begin_early(struct shunt_engine *engine, bool unknown);
+/* The program is about to forbid itself new threads: if it listens, our threads start while they can. */
+void shunt_engine_begin_early(struct shunt_engine *engine);
 /* The calling thread is about to set no_new_privs. False: shunt_engine_leave() is needed; else all our threads have it. */
 bool shunt_engine_no_new_privs(struct shunt_engine *engine);
 /* In place of the second: no connection leaves TCP from now on. No system call. */

@@ -396,9 +396,8 @@ void shunt_engine_begin_anew(struct shunt_engine *engine)
 		shunt_listen_again(engine);
 }
 
-void shunt_engine_begin_early(struct shunt_engine *engine, bool unknown)
+void shunt_engine_begin_early(struct shunt_engine *engine)
 {
-	if ((unknown ? engine->device_choice != SHUNT_DEVICE_NONE : listens(engine)) &&
-	    engine->serve(engine))
+	if (listens(engine) && engine->serve(engine))
 		shunt_porter_stay(&engine->porter);
 }

@@ -25,15 +25,14 @@ static bool is_unknown_listener(int fd)
 }
 
 /*
- * Inherited or passed, and no connection was accepted there yet. A new worker of haproxy has all of its listeners from
- * the former one. A chroot may lack /proc, so each number is asked for.
+ * Inherited or passed, and no connection was accepted there yet: they are offered now, not with their first connection. A
+ * new worker of haproxy has all of its listeners from the former one. A chroot may lack /proc, so each number is asked for.
  */
-static bool holds_unknown_listener(void)
+static void adopt_unknown_listeners(void)
 {
 	for (int fd = STDERR_FILENO + 1; fd < NUMBERS; fd++)
 		if (is_unknown_listener(fd))
-			return true;
-	return false;
+			shunt_accept_adopt(fd);
 }
 
 /* The caller is one already. */
@@ -45,16 +44,15 @@ static bool forbids_threads(const struct rlimit64 *limit)
 static void limit_look(pid_t pid, long resource, const void *limit)
 {
 	int saved = errno;
-	bool unknown;
 
 	if (likely(resource != RLIMIT_NPROC) || (pid && pid != getpid()) ||
 	    shunt_process_foreign() || shunt_process_confined() || !forbids_threads(limit) ||
 	    !shunt_process_enabled())
 		return;
-	unknown = holds_unknown_listener();
-	if (unknown ? shunt_process_engine() : shunt_process_has_engine()) {
+	adopt_unknown_listeners();
+	if (shunt_process_has_engine()) {
 		shunt_begin_anew();
-		shunt_inside_do(shunt_engine_begin_early(shunt_process.engine, unknown));
+		shunt_inside_do(shunt_engine_begin_early(shunt_process.engine));
 	}
 	errno = saved;
 }

@@ -108,27 +108,6 @@ static struct shunt_user_dir directory_of(struct shunt_service *service,
 	return where;
 }
 
-static void put_off(struct shunt_stream *stream, const char *why)
-{
-	shunt_decision_step(stream, "%s: claimed once it has lasted", why);
-	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
-	shunt_offer_later(stream);
-	shunt_streams_unhold(stream);
-}
-
-/*
- * Nobody takes claims there, or nobody yet. A program that was passed its listener is found with its first connection,
- * and this may be the one. So it is claimed once more when it has lasted.
- */
-static void not_taken(struct shunt_service *service, struct shunt_stream *stream,
-		      enum shunt_reason reason)
-{
-	if (reason == SHUNT_REASON_NO_SHUNT && shunt_offer_is_early(stream))
-		put_off(stream, "nobody takes claims there");
-	else
-		shunt_claim_stays(service->engine, stream, reason);
-}
-
 static void claim_here(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_user_dir where = directory_of(service, stream);
@@ -143,13 +122,19 @@ static void claim_here(struct shunt_service *service, struct shunt_stream *strea
 			    fd < 0 ? "error" : "connected", abs(fd),
 			    strange ? ", its connections are to be proven" : "");
 	link = shunt_claim_new_link(service, fd, strange, &name, &reason);
-	if (link) {
+	if (link)
 		shunt_claim_on(link, stream);
-		return;
-	}
-	reason = shunt_claim_reason(service, stream, reason);
-	shunt_claim_remember(service, &stream->tuple, reason);
-	not_taken(service, stream, reason);
+	else
+		shunt_claim_fails(service, stream, shunt_claim_reason(service, stream, reason));
+}
+
+/* Most short connections are over before a link to another host would be up: its queue pairs were for nothing. */
+static void put_off(struct shunt_stream *stream)
+{
+	shunt_decision_step(stream, "leads to another host: claimed once it has lasted");
+	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
+	shunt_offer_later(stream);
+	shunt_streams_unhold(stream);
 }
 
 /* In another network namespace of this host, or on another host. */
@@ -161,9 +146,8 @@ static void claim_elsewhere(struct shunt_service *service, struct shunt_stream *
 	int fd = shunt_meeting_connect(service, stream, &name);
 
 	if (fd < 0 && !shunt_trust_reason(fd)) {
-		/* Most short connections are over before a link would be up: its queue pairs were for nothing. */
 		if (shunt_offer_is_early(stream))
-			put_off(stream, "leads to another host");
+			put_off(stream);
 		else
 			shunt_remote_claim(service, stream);
 		return;
@@ -175,27 +159,17 @@ static void claim_elsewhere(struct shunt_service *service, struct shunt_stream *
 		shunt_claim_fails(service, stream, reason);
 }
 
-/* That nobody is there holds for a while, but a connection that has lasted asks anew. */
-static enum shunt_reason refusal(struct shunt_service *service, struct shunt_stream *stream)
-{
-	enum shunt_reason reason = shunt_claim_refusal(service, &stream->tuple);
-
-	return reason == SHUNT_REASON_NO_SHUNT &&
-			       atomic_load(&stream->lasting) == SHUNT_LASTING_PROVEN ?
-		       SHUNT_REASON_NONE :
-		       reason;
-}
-
 static void claim(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_link *link = link_to(service, &stream->tuple);
-	enum shunt_reason reason = link ? SHUNT_REASON_NONE : refusal(service, stream);
+	enum shunt_reason reason = link ? SHUNT_REASON_NONE :
+					  shunt_claim_refusal(service, &stream->tuple);
 
 	if (shunt_verdict_leaves(stream))
 		shunt_claim_stays(engine, stream, SHUNT_REASON_RULE);
 	else if (reason)
-		not_taken(service, stream, reason);
+		shunt_claim_stays(engine, stream, reason);
 	else if (link)
 		shunt_claim_on(link, stream);
 	else if (shunt_tuple_is_local(&engine->fds, &stream->tuple))

@@ -112,8 +112,8 @@ enum shunt_reason shunt_claim_refusal(struct shunt_service *service,
 	return SHUNT_REASON_NONE;
 }
 
-void shunt_claim_remember(struct shunt_service *service, const struct shunt_tuple *tuple,
-			  enum shunt_reason reason)
+static void remember_refusal(struct shunt_service *service, const struct shunt_tuple *tuple,
+			     enum shunt_reason reason)
 {
 	struct shunt_refused *refused =
 		&service->refused[service->refused_next++ % SHUNT_REFUSED_SLOTS];
@@ -126,7 +126,7 @@ void shunt_claim_remember(struct shunt_service *service, const struct shunt_tupl
 void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream,
 		       enum shunt_reason reason)
 {
-	shunt_claim_remember(service, &stream->tuple, reason);
+	remember_refusal(service, &stream->tuple, reason);
 	shunt_claim_stays(service->engine, stream, reason);
 }
 

@@ -45,10 +45,7 @@ void shunt_claim_end(struct shunt_stream *stream);
 /* It stays on TCP; no other does because of it. */
 void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream,
 		       enum shunt_reason reason);
-/* Others to that address stay on TCP for a while. */
-void shunt_claim_remember(struct shunt_service *service, const struct shunt_tuple *tuple,
-			  enum shunt_reason reason);
-/* It stays on TCP, and so do those others. */
+/* It stays on TCP, and so do others to that address for a while. */
 void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream,
 		       enum shunt_reason reason);
 /* Why nobody is asked at this address now; SHUNT_REASON_NONE: somebody may be. */

@@ -10,8 +10,7 @@
  * Where eight more (SHUNT_BRIEF) were brief, the first use is not yet a claim. Such a connection is claimed once it has
  * lasted: 16 calls, 64 KiB or a quarter of SHUNT_CLAIM_MS. Clients that ask once and close would pay for claims that bring
  * them nothing.
- * SHUNT_BRIEF_FIRST expects this of all connections from the start. A connection whose claim nobody has taken is claimed
- * again by the same rule.
+ * SHUNT_BRIEF_FIRST expects this of all connections from the start.
  *
  * Short connections between hosts. A link to another host costs queue pairs and registered memory at both ends, and
  * its making takes longer than a short process lives. So the first use of a connection to another host is no claim

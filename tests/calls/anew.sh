@@ -31,8 +31,8 @@ serves() {
 	SHUNT_STATS=$work/server.%p start_telling $shunt_run "$anew" "$1" "$2" ${5:+"$5"} 2> "$work/err"
 	server=$server_pid port=$server_port
 	exec {in}<&-
-	# A listener that was passed is offered with the first connection.
-	if [ "$3" = yes ]; then [ "${5:-}" ] || within offered || return 1; else [ "$(threads)" = 1 ] || return 1; fi
+	# A listener that was passed, too: before the process forbids itself threads.
+	if [ "$3" = yes ]; then within offered || return 1; else [ "$(threads)" = 1 ] || return 1; fi
 	# The third one closes what strangers leave, for which none can begin any more.
 	[[ $2 != threads* ]] || within has_threads 3 || return
 	rm -f "$work"/client.*
@@ -45,25 +45,6 @@ serves() {
 	if [ "$3" = yes ]; then [ "$upgrades" -gt 0 ]; else [ "$upgrades" = 0 ]; fi
 }
 
-asked() {
-	[ -f "$work/called" ] && grep -q "nobody takes claims there" "$work/called"
-}
-
-# The kernel has taken the connection, and the client has asked for it in vain, before the server accepts.
-late() {
-	local in client
-	start_telling $shunt_run "$anew" accept user passed
-	exec {in}<&-
-	kill -STOP "$server_pid"
-	SHUNT_LOG=debug SHUNT_LOG_FILE=$work/called TEST_LINK=60000 $shunt_run "$many" client "$server_port" 1 2000 > "$work/served" &
-	client=$!
-	children+=("$client")
-	within asked || return
-	kill -CONT "$server_pid"
-	wait "$client" && wait "$server_pid" && grep -q "on a link to process" "$work/called"
-}
-
-check "it accepts late, and its listener was passed: linked once the connection has lasted" late
 for wait in accept poll select epoll; do
 	check "it changes its user, and waits in $wait: linked" serves $wait user yes
 done

@@ -192,7 +192,7 @@ static int name_far_self(int fd, struct sockaddr *address, socklen_t *length)
 	return 0;
 }
 
-/* It comes from the address that it leads to. Nobody offers anything there, and nobody when it has lasted. */
+/* It comes from the address that it leads to. Nobody offers anything there. */
 void an_own_address_is_asked_at_once(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
@@ -204,9 +204,6 @@ void an_own_address_is_asked_at_once(void **state)
 	use(1);
 	turn();
 	assert_non_null(engines[0]->service);
-	assert_connector(SHUNT_CANDIDATE, SHUNT_REASON_NONE);
-	use(17);
-	turn();
 	assert_connector(SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
 	all_arrived();
 	leave_bed();

@@ -29,7 +29,8 @@ static double fill(struct end *e)
 		struct pollfd pfd = {.fd = e->fd, .events = POLLOUT};
 
 		before = now();
-		if (send(e->fd, buf, sizeof(buf), MSG_NOSIGNAL) <= 0 && poll(&pfd, 1, settle()) <= 0) {
+		if (send(e->fd, buf, sizeof(buf), MSG_NOSIGNAL) <= 0 &&
+		    poll(&pfd, 1, settle()) <= 0) {
 			refused++;
 			continue;
 		}
