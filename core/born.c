@@ -303,6 +303,13 @@ void shunt_born_end(struct shunt_engine *engine, struct shunt_stream *listener)
 	shunt_lock_leave(&engine->group.lock);
 }
 
+void shunt_born_bar(struct shunt_engine *engine, struct shunt_stream *listener)
+{
+	if (listener->rendezvous)
+		atomic_store(&listener->rendezvous->shared, true);
+	shunt_born_end(engine, listener);
+}
+
 void shunt_born_shut(struct shunt_engine *engine, struct shunt_stream *listener)
 {
 	int saved = errno;

@@ -22,6 +22,8 @@ struct shunt_births *shunt_born_births(struct shunt_engine *engine, struct shunt
 void shunt_born_listens(struct shunt_engine *engine, struct shunt_stream *listener);
 /* The listener is closed, or shut: it has none from now on. No lock held. */
 void shunt_born_end(struct shunt_engine *engine, struct shunt_stream *listener);
+/* Somebody accepts there to whom Shunt cannot give them: it has none, and there are no more. No lock held. */
+void shunt_born_bar(struct shunt_engine *engine, struct shunt_stream *listener);
 /*
  * Listeners at whose address another one accepts by now get no more spares. Resting spares stay: a peer may
  * be taking one, and its connection would be lost. True: there are listeners of this kind. Service thread.

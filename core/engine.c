@@ -66,6 +66,7 @@ static const struct shunt_end_hooks end_hooks = {
 	.withdraw = shunt_listen_withdraw,
 	.births = shunt_born_births,
 	.births_end = shunt_born_end,
+	.births_bar = shunt_born_bar,
 	.births_look = shunt_born_look,
 	.bypassed = shunt_destroyed_bypassed,
 };

@@ -16,6 +16,7 @@ struct shunt_end_hooks {
 	/* core/born.h */
 	struct shunt_births *(*births)(struct shunt_engine *engine, struct shunt_stream *stream);
 	void (*births_end)(struct shunt_engine *engine, struct shunt_stream *listener);
+	void (*births_bar)(struct shunt_engine *engine, struct shunt_stream *listener);
 	bool (*births_look)(struct shunt_engine *engine);
 	/* core/stream/destroyed.h; rx.lock held */
 	void (*bypassed)(struct shunt_stream *stream, int bytes);

@@ -9,7 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/engine.h"
-#include "core/peer/rendezvous.h"
 
 #define RING "anon_inode:[io_uring]"
 #define LOOK_EVERY 1000000000	/* ns */
@@ -179,9 +178,7 @@ bool shunt_uring_forbids(struct shunt_engine *engine)
 int shunt_uring_bar(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
 {
 	if (stream->role == SHUNT_LISTENER) {
-		if (stream->rendezvous) /* the ring sees the kernel's connections alone */
-			atomic_store(&stream->rendezvous->shared, true);
-		engine->end_hooks->births_end(engine, stream);
+		engine->end_hooks->births_bar(engine, stream);	/* the ring sees the kernel's connections alone */
 		return 0;
 	}
 	if (!(atomic_load(&stream->options.asks) & SHUNT_NEEDS_OTHER))
