@@ -26,7 +26,7 @@
 
 #define IDLE 10000000000ull /* ns: a spare that nobody has taken for so long is given up */
 
-#define MADE_PAUSE 4000u /* us */
+#define MADE_PAUSE 4000u /* us: longest pause that stays behind a seed which came to the link; the next doubles it */
 
 #define PATIENCE 50000000ull /* ns that a peer may take to read all of a connection that is closed, and a program to close one */
 

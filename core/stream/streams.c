@@ -146,7 +146,7 @@ void shunt_streams_begin_anew(struct shunt_stream *stream, int fd)
 	/* Known, and as they are: a connection on which the program has set them is not kept. */
 	uint64_t receive_ns = atomic_load(&stream->options.receive_timeout_ns),
 		 send_ns = atomic_load(&stream->options.send_timeout_ns);
-	/* The kernel's counts of the socket go on: its former bytes are none of the new connection's. */
+	/* The kernel counts on: bytes of the former connection do not belong to the new one. */
 	uint64_t written = stream->tx.bytes.tcp + stream->tx.backlog.written,
 		 read = stream->rx.bytes.tcp + stream->rx.nonce.aside;
 	uint8_t role = stream->role, dialled[16];
