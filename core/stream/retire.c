@@ -220,14 +220,14 @@ static bool is_read_to_end(struct shunt_stream *stream)
 bool shunt_retire_alone(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	struct shunt_leaving *leaving = &stream->seat->leaving;
-	bool final, covered;
+	bool final, declined, covered;
 
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	final = shunt_intake_final(&stream->seat->in.intake);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 &&
-	    (final || atomic_load(&leaving->retiring) == SHUNT_CANNOT_RETIRE)) {
-		covered = shunt_repeat_covers(stream, stream->fd, !final);
+	declined = atomic_load(&leaving->retiring) == SHUNT_CANNOT_RETIRE;
+	if (atomic_load(&stream->state) == SHUNT_LINKED && stream->fd >= 0 && (final || declined)) {
+		covered = shunt_repeat_covers(stream, stream->fd, declined);
 		if (covered)
 			stop_reading(engine, &stream->seat->in);
 		/* A peer that goes on may have sent more by the link. */

@@ -273,7 +273,8 @@ static void make_unread_pair(struct shunt_config *config)
 	turn();
 }
 
-/* A repeat whose rest has no room does not count, because the end that made it can still be asked. */
+/* A repeat whose rest has no room does not count, because the end that made it can still be asked. Its answer stands when
+ * the link is over. */
 void a_repeat_without_room_does_not_count(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
@@ -289,6 +290,8 @@ void a_repeat_without_room_does_not_count(void **state)
 	for (int i = 0; i < 10; i++)
 		turn();
 	assert_true(shunt_ready_answered(reader));
+	assert_false(shunt_retire_alone(engines[1], reader));
+	role_kill_link(bed.lane[1]->link, "the test");
 	assert_false(shunt_retire_alone(engines[1], reader));
 	read_all_and_leave();
 }
