@@ -105,7 +105,7 @@ static bool retires(struct shunt_stream *stream, void *unused)
 	if (shunt_stream_stays(stream))
 		shunt_retire_begin(engine, stream, SHUNT_REASON_CHANGES);
 	return !shunt_retire_complete(engine, stream) &&
-	       atomic_load(&stream->seat->leaving.retiring) != SHUNT_CANNOT_RETIRE;
+	       atomic_load(&stream->seat->leaving.retiring) < SHUNT_CANNOT_RETIRE;
 }
 
 static void begin(struct shunt_service *service)

@@ -29,7 +29,8 @@ struct shunt_thread;
 
 /*
  * Being handed back for good: asked, and what the peer said. RESTING: not used since a fork, so a relative may take it
- * (core/stream/rest.h). TAKEN: one has, and the peer has not confirmed that yet.
+ * (core/stream/rest.h). TAKEN: one has, and the peer has not confirmed that yet. CANNOT_RETIRE: the peer has declined.
+ * UNANSWERED: its link has ended before it could answer.
  */
 enum shunt_retiring {
 	SHUNT_STAYING,
@@ -37,7 +38,8 @@ enum shunt_retiring {
 	SHUNT_TAKEN,
 	SHUNT_RETIRING,
 	SHUNT_RETIRED,
-	SHUNT_CANNOT_RETIRE
+	SHUNT_CANNOT_RETIRE,
+	SHUNT_UNANSWERED
 };
 
 /*

@@ -277,7 +277,7 @@ bool shunt_ready_answered(struct shunt_stream *stream)
 	uint8_t retiring = atomic_load(&stream->seat->leaving.retiring);
 
 	if (atomic_load(&stream->state) != SHUNT_LINKED ||
-	    shunt_intake_final(&stream->seat->in.intake) || retiring == SHUNT_CANNOT_RETIRE)
+	    shunt_intake_final(&stream->seat->in.intake) || retiring >= SHUNT_CANNOT_RETIRE)
 		return true;
 	return retiring == SHUNT_RETIRED && shunt_ready_flushed(stream);
 }

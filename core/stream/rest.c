@@ -141,7 +141,7 @@ void shunt_rest_over(struct shunt_stream *stream)
 	if (retiring == SHUNT_RETIRING)
 		shunt_patience_end(stream->seat->link);
 	if (retiring == SHUNT_TAKEN || retiring == SHUNT_RETIRING)
-		atomic_store(&stream->seat->leaving.retiring, SHUNT_CANNOT_RETIRE);
+		atomic_store(&stream->seat->leaving.retiring, SHUNT_UNANSWERED);
 }
 
 /* --- a relative --- */

@@ -394,7 +394,7 @@ static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum sh
 	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
 		return -EBUSY;
 	while (!shunt_retire_complete(engine, stream)) {
-		if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_CANNOT_RETIRE)
+		if (atomic_load(&stream->seat->leaving.retiring) >= SHUNT_CANNOT_RETIRE)
 			return -EBUSY;
 		if (shunt_now(engine) >= deadline)
 			return -ETIMEDOUT;
