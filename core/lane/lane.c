@@ -276,6 +276,14 @@ bool shunt_lane_arrived(struct shunt_lane *lane)
 	       __atomic_load_n(&lane->sent, __ATOMIC_RELAXED) == atomic_load(&lane->retired);
 }
 
+void shunt_lane_break(struct shunt_lane *lane)
+{
+	struct ibv_qp_attr broken = { .qp_state = IBV_QPS_ERR };
+
+	shunt_assert_held(&lane->lock);
+	lane->link->device->verbs->modify_qp(lane->qp, &broken, IBV_QP_STATE);
+}
+
 uint64_t shunt_lane_awaited(struct shunt_lane *lane)
 {
 	uint64_t number;

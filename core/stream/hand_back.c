@@ -224,6 +224,7 @@ static bool hand_back(struct shunt_stream *stream, bool ends)
 	struct shunt_seat_out *out = &stream->seat->out;
 	uint64_t before = atomic_load(&out->handback_at), staged = atomic_load(&out->staged);
 	uint64_t at, from;
+	bool posted;
 
 	shunt_assert_held(&lane->lock);
 	shunt_assert_held(&stream->tx.lock);
@@ -239,11 +240,14 @@ static bool hand_back(struct shunt_stream *stream, bool ends)
 	out->announced++;
 	/*
 	 * One message: the queue pair takes all of it or nothing. One that dies of it has taken nothing: a reader that
-	 * never hears of the repeat would take those bytes for what follows.
+	 * never hears of the repeat would take those bytes for what follows. One that stalls is to take nothing later.
 	 */
-	if (!shunt_chain_control(lane->chain, stream->seat,
-				 from < at ? SHUNT_IMM_REPEAT : SHUNT_IMM_HANDBACK, 0, from) ||
-	    !shunt_chain_flush(lane->chain) || !shunt_lane_arrived(lane)) {
+	posted = shunt_chain_control(lane->chain, stream->seat,
+				     from < at ? SHUNT_IMM_REPEAT : SHUNT_IMM_HANDBACK, 0, from) &&
+		 shunt_chain_flush(lane->chain);
+	if (!posted || !shunt_lane_arrived(lane)) {
+		if (posted && !atomic_load(&lane->failed))
+			shunt_lane_break(lane);
 		atomic_store(&out->handback_at, before);
 		shunt_heading_try(&out->heading, SHUNT_HEADING_WITHDRAWS);	/* but for a liar's answer */
 		out->announced--;

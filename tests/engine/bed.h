@@ -281,6 +281,7 @@ void a_retirement_sleeps_while_there_is_no_room(void **state);
 void a_reset_drops_the_rest(void **state);
 void an_end_behind_what_was_overtaken_is_an_edge(void **state);
 void an_end_that_kills_its_queue_pair_repeats_nothing(void **state);
+void an_end_that_stalls_repeats_nothing(void **state);
 void a_sender_that_resets_drops_the_rest(void **state);
 void the_wait_for_a_fetch_ends(void **state);
 void without_memory_a_sender_waits(void **state);

@@ -736,6 +736,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_reset_drops_the_rest),
 		cmocka_unit_test(an_end_behind_what_was_overtaken_is_an_edge),
 		cmocka_unit_test(an_end_that_kills_its_queue_pair_repeats_nothing),
+		cmocka_unit_test(an_end_that_stalls_repeats_nothing),
 		cmocka_unit_test(a_sender_that_resets_drops_the_rest),
 		cmocka_unit_test(the_wait_for_a_fetch_ends),
 		cmocka_unit_test(without_memory_a_sender_waits),

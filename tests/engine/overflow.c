@@ -196,30 +196,33 @@ void an_end_that_is_not_posted_was_not_announced(void **state)
 	nobody_was_wrong();
 }
 
-static int die_of_repeat(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+static enum soft_fault fault_of_repeat;
+
+static int fail_at_repeat(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	if (carries(wr, SHUNT_IMM_REPEAT))
-		soft_qp_fault(qp, SOFT_FAULT_KILL);
+		soft_qp_fault(qp, fault_of_repeat);
 	return post_send(qp, wr, bad);
 }
 
-/* Nor does one that dies of it: the reader never hears of a repeat, and must not take its bytes for what follows. */
-void an_end_that_kills_its_queue_pair_repeats_nothing(void **state)
+static void end_with(enum soft_fault fault)
 {
 	struct shunt_config config = small_config(HYBRID);
 	struct side *side = bed.pair[0].side;
 	struct ibv_context_ops *ops;
 	char byte;
 
-	(void)state;
+	fault_of_repeat = fault;
 	make_full_pair(&config);
 	assert_int_equal(put(0, 0, 1000, 0), 1000);
 	turn();
 	ops = &bed.lane[0]->link->device->context->ops;
 	post_send = ops->post_send;
-	ops->post_send = die_of_repeat;
+	ops->post_send = fail_at_repeat;
 	assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_WR), 0);
 	ops->post_send = post_send;
+	if (fault == SOFT_FAULT_STALL)
+		soft_qp_fault(bed.lane[0]->qp, SOFT_FAULT_NONE);
 	for (int n = 0; n < 10; n++)
 		turn();
 	assert_int_equal(get(0, 0, BUFFER), 1000);
@@ -228,6 +231,20 @@ void an_end_that_kills_its_queue_pair_repeats_nothing(void **state)
 	close_side(&side[1]);
 	leave_closed_bed();
 	nobody_was_wrong();
+}
+
+/* Nor does one that dies of it: the reader never hears of a repeat, and must not take its bytes for what follows. */
+void an_end_that_kills_its_queue_pair_repeats_nothing(void **state)
+{
+	(void)state;
+	end_with(SOFT_FAULT_KILL);
+}
+
+/* Nor one whose device stalls there, and goes on later: the direction stays on the link, and a late repeat would end it. */
+void an_end_that_stalls_repeats_nothing(void **state)
+{
+	(void)state;
+	end_with(SOFT_FAULT_STALL);
 }
 
 /* The reader gets all that was sent, and neither end has distrusted the other. */
