@@ -3,7 +3,7 @@
 # A connection for each request: most of them use one on that both programs have closed (core/stream/spare.h), and neither
 # end can tell. TAP.
 #
-#	SAMPLE=1 born.sh [PATTERN]	all cases of diff.sh (with that name); default every twentieth
+#	SAMPLE=1 born.sh [PATTERN]	all cases of diff.sh (with that name); default every fortieth
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u
@@ -109,7 +109,7 @@ are_born() {
 }
 
 are_equal() { # PATTERN
-	PASSES=born SAMPLE=${SAMPLE:-20} "$here/diff.sh" "$1" > "$work/diff" 2>&1 && return
+	PASSES=born SAMPLE=${SAMPLE:-40} "$here/diff.sh" "$1" > "$work/diff" 2>&1 && return
 	sed 's/^/# /' "$work/diff"
 	return 1
 }
@@ -139,5 +139,5 @@ check "another process joins: shunted" crowd joined '' $shunt_run
 check "a crowd is reset before it is accepted: shunted" crowd reset '' $shunt_run
 most "most of that crowd is born" births_connected client
 export SHUNT_BORN=off
-check "every twentieth case of diff.sh, on such a connection" are_equal "${1:-.}"
+check "every fortieth case of diff.sh, on such a connection" are_equal "${1:-.}"
 plan

@@ -46,7 +46,7 @@ linked() { # OPTIONS OPTIONS
 }
 
 told() { # OPTIONS OPTIONS
-	served "$1" "$2" 5000 0 || return
+	served "$1" "$2" 1500 0 || return
 	echo "# ${1%%=/*}, ${2%%=/*}: $([ "$upgrades" -gt 0 ] && echo "on the link" || echo "on TCP: $reasons")"
 	[ "$upgrades" -gt 0 ] || [ "$reasons" ]
 }

@@ -2,13 +2,13 @@
 # SPDX-License-Identifier: MIT
 # Operators change the track of a checksumming pair while it runs (SHUNT_MOCK, shunt adm). TAP.
 #
-#	FLIPS=10000 mock.sh	until the counters show so many changes of track; default 200
+#	FLIPS=10000 mock.sh	until the counters show so many changes of track; default 100
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u
 . "$(dirname "$0")/lib.sh"
 
-flips=${FLIPS:-200}
+flips=${FLIPS:-100}
 shunt=$builddir/tools/shunt
 need "$transfer" "$shunt" jq
 need_shunt

@@ -3,7 +3,7 @@
 # The checksumming pair in all its modes: bare, shunted, and one end of each. The transcripts of a
 # mode must be the same whoever is shunted. TAP.
 #
-#	BYTES=10G transfer.sh		the long run; default 8M in each direction
+#	BYTES=10G transfer.sh		the long run; default 3M in each direction
 #	FLIPS=100000 transfer.sh	until the counters show so many changes of track; default 300
 #	MODES="blocking epoll-et"	which
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words
@@ -11,7 +11,7 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-bytes=${BYTES:-8M}
+bytes=${BYTES:-3M}
 flips=${FLIPS:-300}
 modes=${MODES:-blocking poll select epoll-lt epoll-et epoll-oneshot}
 need "$transfer"
@@ -59,7 +59,7 @@ matrix epoll-lt -n 1M -s "$seed" -c 8 --chunk-max 20000
 matrix epoll-et -n 1M -s "$seed" -c 8 --chunk-max 20000
 matrix blocking -n "$bytes" -s "$seed" --one-way
 TEST_WARM=0	# upgraded in mid-stream
-matrix epoll-lt -n 100M -s "$seed"
+matrix epoll-lt -n 40M -s "$seed"
 TEST_WARM=20
 # A device that carries little inline: staged sends are fetched, and large blocking ones from their own buffers.
 export SHUNT_INLINE=100 SHUNT_MR_THRESHOLD=8K
