@@ -22,11 +22,16 @@
 
 #define LINE 64	/* bytes of a cache line */
 
-/* Where the link's bytes may end without overrunning the ring that the sender is using. */
+/*
+ * Where the link's bytes may end without overrunning the ring that the sender is using. Of a spare that is given up nobody
+ * reads them: a birth may have been on its way.
+ */
 static uint64_t ring_end(const struct shunt_stream *stream)
 {
 	uint64_t head = atomic_load_explicit(&stream->rx.head, memory_order_acquire);
 
+	if (head == SHUNT_NEVER)
+		return SHUNT_NEVER;
 	return (head > stream->seat->in.link.from ? head : stream->seat->in.link.from) +
 	       stream->seat->in.link.bytes;
 }

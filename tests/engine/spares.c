@@ -334,6 +334,25 @@ static void bytes_come_before_no_birth(void **state)
 	nothing_is_left();
 }
 
+/* The listener is closed while a birth is on its way, with as much as the ring holds: nobody reads that, and nobody is wrong. */
+static void a_birth_at_a_closed_listener_is_reset(void **state)
+{
+	static char bytes[BUFFER];
+	struct side side;
+
+	(void)state;
+	make_spares(1);
+	side = (struct side) { engines[0], connect_born() };
+	assert_true(side.fd >= 0);
+	while (send_some(&side, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+		;
+	close_listener();
+	assert_false(is_distrusted(1));
+	assert_int_equal(receive_some(&side, bytes, 1, MSG_DONTWAIT), -ECONNRESET);
+	close_side(&side);
+	nothing_is_left();
+}
+
 /* --- RELEASE --- */
 
 static void a_connector_does_not_rest_first(void **state)
@@ -406,6 +425,7 @@ int main(void)
 		cmocka_unit_test(a_birth_begins_at_0),
 		cmocka_unit_test(an_acceptor_makes_no_birth),
 		cmocka_unit_test(bytes_come_before_no_birth),
+		cmocka_unit_test(a_birth_at_a_closed_listener_is_reset),
 		cmocka_unit_test(a_connector_does_not_rest_first),
 		cmocka_unit_test(a_rest_alone_is_a_release),
 		cmocka_unit_test(a_rest_may_be_over_at_once),
