@@ -209,7 +209,7 @@ bool shunt_lane_heard(struct shunt_lane *lane, uint64_t messages);
 bool shunt_lane_settled(struct shunt_lane *lane);
 /* The same, and nobody is told. */
 bool shunt_lane_arrived(struct shunt_lane *lane);
-/* What is posted and has not arrived never will: the queue pair goes to its error state. lane.lock held. */
+/* The queue pair goes to its error state: messages that have not arrived never will. lane.lock held. */
 void shunt_lane_break(struct shunt_lane *lane);
 
 /* Posts the receives that were consumed and tells the peer when it is due. group.lock held. */
