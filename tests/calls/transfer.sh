@@ -3,7 +3,7 @@
 # The checksumming pair in all its modes: bare, shunted, and one end of each. The transcripts of a
 # mode must be the same whoever is shunted. TAP.
 #
-#	BYTES=10G transfer.sh		the long run; default 3M in each direction
+#	BYTES=10G transfer.sh		the long run; default 8M in each direction
 #	FLIPS=100000 transfer.sh	until the counters show so many changes of track; default 300
 #	MODES="blocking epoll-et"	which
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words
@@ -11,7 +11,7 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-bytes=${BYTES:-3M}
+bytes=${BYTES:-8M}
 flips=${FLIPS:-300}
 modes=${MODES:-blocking poll select epoll-lt epoll-et epoll-oneshot}
 need "$transfer"
