@@ -83,7 +83,7 @@ tests_fuzz_link_SOURCES = tests/fuzz/link.c $(fuzz_world) $(fuzz_main)
 tests_fuzz_link_LDADD = $(fuzz_ldadd)
 tests_fuzz_link_LDFLAGS = $(fuzz_world_ldflags)
 
-tests_fuzz_peer_SOURCES = tests/fuzz/peer.c $(fuzz_world) $(fuzz_main)
+tests_fuzz_peer_SOURCES = tests/fuzz/peer.c tests/fuzz/hostile.c tests/fuzz/hostile.h $(fuzz_world) $(fuzz_main)
 tests_fuzz_peer_LDADD = $(fuzz_ldadd)
 tests_fuzz_peer_LDFLAGS = $(fuzz_world_ldflags)
 

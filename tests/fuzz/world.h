@@ -39,7 +39,7 @@ struct fuzz_world {
 
 extern struct fuzz_world fuzz_world;
 
-/* Changes the calls of the hostile peer's engine on their way to the victim: peer.c. NULL: nothing is. */
+/* Changes the calls of the hostile peer's engine on their way to the victim: hostile.c. NULL: nothing is. */
 extern ssize_t (*fuzz_world_sendmsg)(int fd, const struct msghdr *message, int flags);
 
 /* Of the victim and the honest peer; a fuzzer may put calls of its own there. */
