@@ -167,7 +167,7 @@ kill -STOP "$second"
 while grep -q '^State:.*(\(running\|sleeping\|disk sleep\))' /proc/"$second"/task/*/status; do sleep 0.01; done
 expect 1 "$shunt" adm "$server" "$second" set SHUNT_SPIN_US 8
 has "$out" "^$server +transfer +done "
-has "$out" "^$second +transfer +silent "
+has "$out" "^$second +transfer +silent +it is stopped, by a signal"
 kill -CONT "$second"
 kill "$second"
 wait "$second" 2>/dev/null

@@ -191,6 +191,16 @@ read -r own other <<<"$said"
 expect 0 "$shunt" doctor "$pid"
 row warn connection "$own $other \(socket [0-9]+\): .*(bypasses Shunt|does not answer)"
 
+# A stopped one cannot be asked.
+start "$shunt" run python3 "$end" client "$port"
+kill -STOP "$pid"
+until grep -q '^State:.*(stopped)' "/proc/$pid/status"; do sleep 0.01; done
+"$shunt" doctor "$pid" >"$work/out"
+out=$(cat "$work/out")
+row warn engine 'it is stopped, by a signal or a debugger'
+row warn connections '[0-9]+; it could not be asked'
+kill -CONT "$pid"
+
 # Programs that no library gets into.
 cc=${CC:-cc}
 if $cc -static -o "$work/static" "$top_srcdir/tests/doctor_plain.c" 2>/dev/null; then

@@ -35,6 +35,7 @@ struct asking {
 	struct pollfd *polled;	/* as many */
 	size_t count, room;
 	double until_strange;	/* by shunt_seconds(): other users' processes have less time, where none is named */
+	double unheard;		/* when those that are stopped are given up */
 	struct shunt_budget budget;
 	bool shut;	/* some door has let nobody in */
 };
@@ -248,6 +249,21 @@ static bool is_late(struct asking *asking, const struct party *party, double now
 	       user_of(asking, &party->reply.door) != &asking->budget.ours;
 }
 
+/* Why no answer of it is waited for any longer; NULL: one is. */
+static const char *is_given_up(struct asking *asking, const struct party *party, double now)
+{
+	if (is_late(asking, party, now))
+		return SHUNT_DOOR_SILENT;
+	return now >= asking->unheard && shunt_door_stopped(&party->reply.door) ?
+		       SHUNT_DOOR_STOPPED :
+		       NULL;
+}
+
+static double sooner(double time, double than, double now)
+{
+	return now < time && time < than ? time : than;
+}
+
 /* Until all have answered, or the deadline. */
 static void hear_all(struct asking *asking, double until)
 {
@@ -258,15 +274,14 @@ static void hear_all(struct asking *asking, double until)
 
 		for (size_t i = 0; i < asking->count; i++) {
 			struct party *party = &asking->party[i];
+			const char *why = party->fd < 0 ? NULL : is_given_up(asking, party, now);
 
-			if (party->fd >= 0 && is_late(asking, party, now))
-				fail(party, SHUNT_DOOR_SILENT);
+			if (why)
+				fail(party, why);
 			asking->polled[i] = (struct pollfd){ .fd = party->fd, .events = POLLIN };
 			open += party->fd >= 0;
 		}
-		left = (now < asking->until_strange && asking->until_strange < until ?
-				asking->until_strange :
-				until) -
+		left = sooner(asking->unheard, sooner(asking->until_strange, until, now), now) -
 		       now;
 		if (!open || (poll(asking->polled, asking->count, (int)(left * 1000) + 1) < 0 &&
 			      errno != EINTR))
@@ -370,6 +385,7 @@ int shunt_ask_within(const struct shunt_door *wanted, size_t count, const char *
 		  now + (count || patience < SHUNT_DOOR_CROWDED ? patience : SHUNT_DOOR_CROWDED));
 	if (!rc) {
 		asking.until_strange = now + (count ? patience : SHUNT_DOOR_STRANGE);
+		asking.unheard = now + SHUNT_DOOR_UNHEARD;
 		ask(&asking, now + patience);
 		for (size_t i = 0; i < count; i++)
 			pick(&asking, &wanted[i], replies);

@@ -282,8 +282,13 @@ void shunt_doctor_streams(struct shunt_patient *patient, const struct shunt_ward
 		look_at_stream(patient, ward, stream);
 	}
 	look_for_strangers(patient, ward, before);
-	shunt_findings_add(&patient->findings, SHUNT_WELL, "connections",
-			   "%u, of which %u on a link and %u waiting", patient->connections,
-			   patient->linked, patient->waiting);
+	if (process || !patient->loaded)
+		shunt_findings_add(&patient->findings, SHUNT_WELL, "connections",
+				   "%u, of which %u on a link and %u waiting", patient->connections,
+				   patient->linked, patient->waiting);
+	else
+		shunt_findings_add(&patient->findings, SHUNT_WARN, "connections",
+				   "%u; it could not be asked which of them are on a link",
+				   patient->connections);
 	add_rows(patient, ward->local ? SHUNT_BAD : SHUNT_WARN);
 }

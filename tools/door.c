@@ -324,3 +324,19 @@ int shunt_door_try(struct shunt_door *door, const char *service, int type, char 
 	snprintf(why, len, "%s", reason(rc));
 	return rc;
 }
+
+bool shunt_door_stopped(const struct shunt_door *door)
+{
+	char path[32], text[512] = "";
+	const char *state;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)door->pid);
+	file = door->pid > 0 ? fopen(path, "re") : NULL;
+	if (!file)
+		return false;
+	text[fread(text, 1, sizeof(text) - 1, file)] = '\0';
+	fclose(file);
+	state = strrchr(text, ')');	/* behind the program's name, which may have any characters */
+	return state && state[1] == ' ' && (state[2] == 'T' || state[2] == 't');
+}

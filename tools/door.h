@@ -16,6 +16,7 @@
 
 /* Reasons for people. */
 #define SHUNT_DOOR_SILENT "it gave no answer (stopped, or not yours?)"
+#define SHUNT_DOOR_STOPPED "it is stopped, by a signal or a debugger, and answers when it goes on"
 #define SHUNT_DOOR_NO_ROOT "it is in another user namespace, which has no root to ask as"
 
 struct shunt_door {
@@ -27,6 +28,7 @@ struct shunt_door {
 };
 
 #define SHUNT_DOOR_NOBODY ((uid_t)-1)
+#define SHUNT_DOOR_UNHEARD 0.3	/* seconds until those that have not answered are looked at: shunt_door_stopped() */
 #define SHUNT_DOOR_CROWDED 1.0	/* seconds for which doors that let nobody in are tried again, where none is named */
 #define SHUNT_DOOR_STRANGE 2.0	/* seconds for which other users' processes are waited for, where none is named */
 
@@ -56,6 +58,8 @@ int shunt_door_try(struct shunt_door *door, const char *service, int type, char 
  * we are not root, or the process is in our user namespace.
  */
 int shunt_door_enter(struct shunt_door *door, const char *service, int type);
+/* Its process is stopped: there is no answer to wait for. */
+bool shunt_door_stopped(const struct shunt_door *door);
 
 /*
  * A process id or an identity, as a person gives it, as a door to be looked for. False: it is

@@ -55,6 +55,7 @@ struct asking {
 	const struct shunt_door *wanted;
 	size_t wanted_count;	/* 0: all */
 	double until, until_crowded, until_strange;	/* by shunt_seconds() */
+	double unheard;		/* when those that are stopped are given up */
 	struct pollfd *fds;	/* of those that are reading */
 	struct shunt_budget budget;
 };
@@ -246,10 +247,18 @@ static size_t prepare(struct asking *asking)
 	size_t waiting = 0;
 
 	asking->reading_count = 0;
-	for (size_t i = 0; i < asking->count; i++)
-		if (asking->questions[i].state == READING &&
-		    !is_late(asking, &asking->questions[i], now))
-			asking->reading[asking->reading_count++] = &asking->questions[i];
+	for (size_t i = 0; i < asking->count; i++) {
+		struct question *question = &asking->questions[i];
+
+		if (question->state != READING || is_late(asking, question, now))
+			continue;
+		if (now < asking->unheard || !shunt_door_stopped(&question->stat->door)) {
+			asking->reading[asking->reading_count++] = question;
+			continue;
+		}
+		question->stat->late = true;
+		fail(asking, question, SHUNT_DOOR_STOPPED);
+	}
 	for (size_t i = 0; i < asking->count; i++) {
 		struct question *question = &asking->questions[i];
 
@@ -265,16 +274,23 @@ static size_t prepare(struct asking *asking)
 	return waiting;
 }
 
+/* ms until this time, if it is still to come and is sooner. */
+static int sooner(double time, int ms)
+{
+	double left = time - shunt_seconds();
+
+	return left > 0 && left * 1000 < ms ? (int)(left * 1000) + 1 : ms;
+}
+
 static void ask_all(struct asking *asking)
 {
 	double left;
 
 	while ((left = asking->until - shunt_seconds()) > 0) {
 		size_t waiting = prepare(asking);
-		int ms = (int)(left * 1000) + 1;
+		int ms = sooner(asking->unheard,
+				sooner(asking->until_strange, (int)(left * 1000) + 1));
 
-		left = asking->until_strange - shunt_seconds();
-		ms = left > 0 && left * 1000 < ms ? (int)(left * 1000) + 1 : ms;
 		if (!asking->reading_count && !waiting)
 			return;
 		if (poll(asking->fds, asking->reading_count,
@@ -468,6 +484,7 @@ int shunt_look_within(struct shunt_look *look, const struct shunt_door *wanted, 
 	asking.until = shunt_seconds() + patience;
 	asking.until_crowded = shunt_seconds() + (count ? patience : SHUNT_DOOR_CROWDED);
 	asking.until_strange = shunt_seconds() + (count ? patience : SHUNT_DOOR_STRANGE);
+	asking.unheard = shunt_seconds() + SHUNT_DOOR_UNHEARD;
 	ask_doors(&asking, &doors, all.processes);
 	all.shut = give_up(&asking);
 	shunt_guard_settle();
