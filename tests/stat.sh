@@ -82,6 +82,13 @@ plain "$out$err"
 has "$out" '^State +Recv-Q +Send-Q +Local Address:Port +Peer Address:Port +Process +Track$'
 [ "$(wc -l <<<"$out")" = 7 ] || problem "not a line for each of six connections: $out"
 
+# One line about all, without what a name would do to a terminal.
+expect 0 "$shunt" stat --brief "$hostile" "$growing"
+plain "$out$err"
+[ "$(wc -l <<<"$out")" = 1 ] || problem "not one line: $out"
+has "$out" '^2 processes, [1-5] of 6 connections on a link, [0-9.]+ % of all bytes so far; [1-5] on TCP \([1-5] '
+expect 2 "$shunt" stat --brief --json
+
 # Rates, from the second look on.
 exec {watch}< <(exec "$shunt" stat --watch 0.02 "$growing")
 watched='' looks=0
@@ -132,6 +139,7 @@ full --version
 full stat "$growing"
 full stat --json "$growing"
 full stat --tcp "$growing"
+full stat --brief "$growing"
 full stat --watch 0.01 "$growing"
 full stat --help
 full config

@@ -17,7 +17,7 @@ tools_shunt_SOURCES = \
 	tools/run.c tools/adm.c tools/adm_who.c tools/adm_who.h \
 	tools/config.c tools/complete.c \
 	tools/log.c \
-	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c tools/stat_tcp.c \
+	tools/stat.c tools/stat.h tools/stat_fetch.c tools/stat_rate.c tools/stat_show.c tools/stat_brief.c tools/stat_tcp.c \
 	tools/trace.c tools/trace.h tools/trace_ask.c tools/trace_perfetto.c tools/trace_show.c \
 	tools/metrics.c tools/metrics.h tools/metrics_row.c tools/metrics_table.c tools/metrics_text.c \
 	tools/view_exec.c \

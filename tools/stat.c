@@ -14,7 +14,7 @@
 #include "tools/shunt.h"
 
 static const char help[] =
-	"Usage: shunt stat [--json | --tcp] [--watch SECONDS] [PROCESS...]\n"
+	"Usage: shunt stat [--json | --tcp | --brief] [--watch SECONDS] [PROCESS...]\n"
 	"       shunt stat --openmetrics[=text|strict|list] [--streams] [PROCESS...]\n\n"
 	"Shows the TCP streams of shunted processes, the bytes of each direction by TCP and by the link,\n"
 	"with a star at the track that it is on, why streams stay on TCP, and the engine's counters.\n"
@@ -22,6 +22,7 @@ static const char help[] =
 	"process id that is not visible here. Without one: all that may be asked.\n\n"
 	"  --json           an array with an object for each process, as the processes say it\n"
 	"  --tcp            a line for each connection, in the columns of `ss -tnp` and the track\n"
+	"  --brief          one line about all of them: connections on a link, bytes by it, why others are on TCP\n"
 	"  --watch SECONDS  again and again, until interrupted: from the second look on the streams have\n"
 	"                   rates, of the time since the last look, and so have totals and counters;\n"
 	"                   an array a line with --json\n"
@@ -30,7 +31,7 @@ static const char help[] =
 	"  --streams        with --openmetrics: also series of each stream, queue pair and link\n\n"
 	"Exit status: 0, or 1 if a process has no statistics to give.\n";
 
-enum view { TEXT, JSON, TCP, METRICS, METRICS_STRICT, METRICS_LIST };
+enum view { TEXT, JSON, TCP, BRIEF, METRICS, METRICS_STRICT, METRICS_LIST };
 
 struct options {
 	enum view view;
@@ -85,6 +86,10 @@ static void show_text(const struct options *options, const struct shunt_look *lo
 		shunt_stat_show_tcp(look);
 		return;
 	}
+	if (options->view == BRIEF) {
+		shunt_stat_show_brief(look);
+		return;
+	}
 	for (size_t i = 0; i < look->count; i++) {
 		const struct shunt_stat *stat = &look->processes[i], *then = shunt_look_find(before, stat);
 
@@ -116,6 +121,7 @@ static void show(const struct options *options, const struct shunt_look *look,
 	switch (options->view) {
 	case TEXT:
 	case TCP:
+	case BRIEF:
 		show_text(options, look, before);
 		break;
 	case JSON:
@@ -163,7 +169,7 @@ static int parse_wanted(struct options *options, int count, char **words)
 static int choose(struct options *options, enum view view)
 {
 	if (options->view != TEXT && options->view != view)
-		return usage_error("one or the other:", "--json, --tcp, --openmetrics");
+		return usage_error("one or the other:", "--json, --tcp, --brief, --openmetrics");
 	options->view = view;
 	return 0;
 }
@@ -182,6 +188,7 @@ static int parse_metrics(struct options *options, const char *format)
 static int parse(struct options *options, int argc, char **argv)
 {
 	static const struct option names[] = {
+		{ "brief", no_argument, NULL, 'b' },
 		{ "json", no_argument, NULL, 'j' },
 		{ "openmetrics", optional_argument, NULL, 'o' },
 		{ "streams", no_argument, NULL, 's' },
@@ -195,6 +202,10 @@ static int parse(struct options *options, int argc, char **argv)
 
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
 		switch (c) {
+		case 'b':
+			if (choose(options, BRIEF))
+				return EXIT_USAGE;
+			break;
 		case 'j':
 			if (choose(options, JSON))
 				return EXIT_USAGE;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shunt stat: asking processes (stat_fetch.c), showing what they say (stat_show.c, stat_tcp.c), and what has changed since the last
- * look (stat_rate.c).
+ * shunt stat: asking processes (stat_fetch.c), showing what they say (stat_show.c, stat_brief.c, stat_tcp.c), and what has
+ * changed since the last look (stat_rate.c).
  */
 #ifndef SHUNT_TOOLS_STAT_H
 #define SHUNT_TOOLS_STAT_H
@@ -49,6 +49,8 @@ const json_t *shunt_rate_stream(const json_t *before, const json_t *stream);
 
 /* before: NULL, or what it was `seconds` ago, for rates. */
 void shunt_stat_show(const json_t *process, const json_t *before, double seconds);
+/* One line about all of them. */
+void shunt_stat_show_brief(const struct shunt_look *look);
 /* The connections of all in the columns of ss(8). */
 void shunt_stat_show_tcp(const struct shunt_look *look);
 
