@@ -489,6 +489,9 @@ void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_take(&stream->tx.lock);
 	rests = may_end(engine, stream);
 	if (rests) {
+		/* A birth may be lost with the link: its program is to have an error, and no end. */
+		if (stream->role == SHUNT_ACCEPTOR && !link_is_up(stream))
+			shunt_streams_reset_tcp(engine->sys, stream->spare->fd);
 		if (stream->seat->link && atomic_load(&stream->state) == SHUNT_LINKED) {
 			shunt_spare_give_up(stream);
 			shunt_streams_leave_dead(stream);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include "core/api.h"
+#include "core/device/soft/soft.h"
 #include "core/stream/births.h"
 #include "core/stream/carried.h"
 #include "core/stream/spare.h"
@@ -353,6 +354,28 @@ static void a_birth_at_a_closed_listener_is_reset(void **state)
 	nothing_is_left();
 }
 
+/* The link ends while a birth is on its way: nobody accepts it, and that is an error, and not the end of a stream. */
+static void a_birth_on_a_dead_link_is_reset(void **state)
+{
+	struct side side;
+	char byte;
+
+	(void)state;
+	make_spares(1);
+	soft_qp_fault(ends[0][0]->seat->lane->qp, SOFT_FAULT_STALL);
+	side = (struct side) { engines[0], connect_born() };
+	assert_true(side.fd >= 0);
+	role_kill_link(ends[0][1]->seat->link, "the test");
+	for (int i = 0; i < 10; i++) {
+		pair_skew += 1000000000;
+		turn();
+	}
+	assert_int_equal(receive_some(&side, &byte, 1, MSG_DONTWAIT), -ECONNRESET);
+	close_side(&side);
+	close_listener();
+	nothing_is_left();
+}
+
 /* --- RELEASE --- */
 
 static void a_connector_does_not_rest_first(void **state)
@@ -426,6 +449,7 @@ int main(void)
 		cmocka_unit_test(an_acceptor_makes_no_birth),
 		cmocka_unit_test(bytes_come_before_no_birth),
 		cmocka_unit_test(a_birth_at_a_closed_listener_is_reset),
+		cmocka_unit_test(a_birth_on_a_dead_link_is_reset),
 		cmocka_unit_test(a_connector_does_not_rest_first),
 		cmocka_unit_test(a_rest_alone_is_a_release),
 		cmocka_unit_test(a_rest_may_be_over_at_once),

@@ -160,6 +160,7 @@ static uint64_t number(const char *text, const char *option)
 static const uint64_t found[] = {
 	70215, /* a peer had declined to send again what it had repeated in part, and its reader trusted in the rest */
 	301745, /* a REPEAT waited in a device that stalled, was taken back, and arrived */
+	313126, /* a birth was lost with its link, and its program read an end */
 	314957, /* a birth filled the ring of a spare that was being given up, and the link was broken off */
 	77001318, /* a WR that was complete held up the stage's room again, behind the next */
 	77049627, /* a direction that was reset beyond its ring was asked for again */
