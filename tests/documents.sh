@@ -16,7 +16,7 @@ while IFS= read -r line; do
 	problem "tools/rooms --list: $line"
 done < <(tools/rooms --list 2>&1 >/dev/null)
 
-for file in docs/*.md; do
+for file in docs/*.md docs/dev/*.md; do
 	grep -qwF -- "$file" Makefile.am || problem "Makefile.am does not distribute $file"
 done
 
@@ -26,7 +26,7 @@ while IFS= read -r line; do
 done < <(grep -nE '\b(tx|rx)(\.|->)[a-z]|(\.|->)(tx|rx)\b|\bstruct shunt_(tx|rx)\b|->(agreed|released|retiring|let_go|halted)\b' tests/{bench,engine,fault,fuzz,sim,soft,unit}/*.[ch] | grep -vE '#include|"stream\.[rt]x\.lock')
 
 # Files in backquotes with a path, and links, lead somewhere.
-documents=(README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs/*.md tests/README.md tests/lab/README.md)
+documents=(README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs/*.md docs/dev/*.md tests/README.md tests/lab/README.md)
 # shellcheck disable=SC2016 # backticks of Markdown
 while IFS=: read -r document path; do
 	[ -e "$path" ] || problem "$document names $path, which does not exist"
@@ -41,11 +41,11 @@ done < <(grep -oE '\]\([^)[:space:]]+\)' "${documents[@]}" | sort -u)
 
 # Comments cite documents of the repository, and no others.
 while IFS=: read -r file page; do
-	[ -e "$page" ] || [ -e "docs/$page" ] || problem "$file cites $page, which does not exist"
-done < <(grep -roE '\b(docs/|tests/|tests/lab/)?[A-Z]+\.md\b|\bDESIGN [0-9.]*[0-9]' core preload include tools tests --include=*.[ch] | sort -u)
+	[ -e "$page" ] || [ -e "docs/$page" ] || [ -e "docs/dev/$page" ] || problem "$file cites $page, which does not exist"
+done < <(grep -roE '\b(docs/|docs/dev/|tests/|tests/lab/)?[A-Z]+\.md\b|\bDESIGN [0-9.]*[0-9]' core preload include tools tests --include=*.[ch] | sort -u)
 
 while IFS= read -r line; do
-	grep -qxF -- "$line" docs/PACKAGES.md || problem "docs/PACKAGES.md does not have a line of tools/cross --list: $line"
+	grep -qxF -- "$line" docs/dev/PACKAGES.md || problem "docs/dev/PACKAGES.md does not have a line of tools/cross --list: $line"
 done < <(tools/cross --list)
 
 for path in tests/*/; do
@@ -67,11 +67,11 @@ done < <(tools/newcomer --list)
 # Rows are BOOL(NAME, …) and the like.
 while read -r name; do
 	grep -qE "^[A-Z]+\(${name#SHUNT_}," core/base/config_table.h || problem "a document names $name, which is no variable"
-done < <(grep -ohE '\bSHUNT_[A-Z_]*[A-Z]\b' README.md SECURITY.md docs/{CARRIED,COMMANDS,COMPATIBILITY,CONFIGURATION,FAULTS,RELIABILITY,SPEED,TROUBLESHOOTING}.md | sort -u)
+done < <(grep -ohE '\bSHUNT_[A-Z_]*[A-Z]\b' README.md SECURITY.md docs/{CARRIED,COMMANDS,COMPATIBILITY,CONFIGURATION,SPEED,TROUBLESHOOTING,dev/FAULTS,dev/RELIABILITY}.md | sort -u)
 
 # docs/VERSIONS.md says the present wire version.
 wire=$(sed -n 's/^#define SHUNT_WIRE_VERSION \([0-9]*\).*/\1/p' include/shunt/wire.h)
-grep -qF "\`include/shunt/wire.h\`; version $wire." docs/PROTOCOL.md || problem "docs/PROTOCOL.md does not say that the wire version is $wire"
+grep -qF "\`include/shunt/wire.h\`; version $wire." docs/dev/PROTOCOL.md || problem "docs/dev/PROTOCOL.md does not say that the wire version is $wire"
 grep -qF "| by its version | $wire today;" docs/VERSIONS.md || problem "docs/VERSIONS.md does not say that the wire version is $wire"
 
 # Sections that links name: as GitHub makes names of headings.

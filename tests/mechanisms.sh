@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# docs/MECHANISMS.md is true of the tree: files that it names exist, functions in brackets are in the file before them,
+# docs/dev/MECHANISMS.md is true of the tree: files that it names exist, functions in brackets are in the file before them,
 # variables are rows of core/base/config_table.h, each ID is there once, and sources cite no other IDs. TAP.
 set -u
 cd "${top_srcdir:-"$(dirname "$0")/.."}" || exit
-list=docs/MECHANISMS.md
+list=docs/dev/MECHANISMS.md
 tests=0
 failures=0
 

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Probes (core/trace/probe.h): the library has those of the table in docs/DEBUGGING.md and no others, and the example of
+# Probes (core/trace/probe.h): the library has those of the table in docs/dev/DEBUGGING.md and no others, and the example of
 # contrib/ traces all of them. TAP.
 set -u
 cd "${top_srcdir:-"$(dirname "$0")/.."}" || exit
@@ -21,9 +21,9 @@ same() { # NAME, THE ONE LIST, THE OTHER
 	fi
 }
 
-documented=$(sed -nE 's/^\| `shunt:(\w+)\(.*/\1/p' docs/DEBUGGING.md | sort)
+documented=$(sed -nE 's/^\| `shunt:(\w+)\(.*/\1/p' docs/dev/DEBUGGING.md | sort)
 # shellcheck disable=SC2016 # the table's backticks
-arguments=$(sed -nE 's/^\| `shunt:(\w+)\(([^)]*)\)`.*/\1 \2/p' docs/DEBUGGING.md | awk '{ print $1, NF - 1 }' | sort)
+arguments=$(sed -nE 's/^\| `shunt:(\w+)\(([^)]*)\)`.*/\1 \2/p' docs/dev/DEBUGGING.md | awk '{ print $1, NF - 1 }' | sort)
 notes=$(readelf -nW "$build/.libs/libshunt.so")
 same "the library has the probes of the table" "$documented" \
 	"$(sed -nE '/Provider: shunt$/{n;s/.*Name: //p}' <<<"$notes" | sort -u)"

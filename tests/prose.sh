@@ -25,7 +25,7 @@ check() { # NAME FILE...
 if [ $# -gt 0 ]; then
 	check "$*" "$@"
 else
-	for file in README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs/*.md tests/README.md tests/lab/README.md man/*.in; do
+	for file in README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs/*.md docs/dev/*.md tests/README.md tests/lab/README.md man/*.in; do
 		check "$file" "$file"
 	done
 	mapfile -t tables < <(find core -name reason_table.h -o -name config_table.h | sort)

@@ -75,7 +75,7 @@ int advise_server_any_port(const pid_t *pids, size_t count)
 	return port;
 }
 
-/* The name of a rendezvous: docs/PROTOCOL.md, "Names". */
+/* The name of a rendezvous: docs/dev/PROTOCOL.md, "Names". */
 bool advise_server_offers(int port)
 {
 	FILE *file = fopen("/proc/net/unix", "re");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Finding shunted processes. Each has doors, sockets of abstract names "shunt/SERVICE/IDENTITY"
- * (docs/PROTOCOL.md, "Names"), and the kernel says who listens at a door. Anybody may take a name
+ * (docs/dev/PROTOCOL.md, "Names"), and the kernel says who listens at a door. Anybody may take a name
  * of that form, so the name proves nothing. A door's owner is known once it has let us in.
  */
 #ifndef SHUNT_TOOLS_DOOR_H

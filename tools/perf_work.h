@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The work of both ends on the bytes of a message, beside sending and receiving it: LN-02 to LN-04
- * of docs/MECHANISMS.md. The sender touches the buffer that it is about to send, or another one of
+ * of docs/dev/MECHANISMS.md. The sender touches the buffer that it is about to send, or another one of
  * that size; the receiver scans what has come.
  */
 #ifndef SHUNT_TOOLS_PERF_WORK_H

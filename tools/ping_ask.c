@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The listener of an address is found as an engine finds it (docs/PROTOCOL.md): within a host by
+ * The listener of an address is found as an engine finds it (docs/dev/PROTOCOL.md): within a host by
  * abstract name, between hosts by the connection manager. Here the version of the wire and the
  * reason of a refusal are not lost. A name is a hint: anybody may have it.
  */

@@ -107,7 +107,7 @@ static const struct shunt_command commands[] = {
 	  "gives up the queue pair of each link: its streams go on over TCP, and return as SHUNT_RETURN_MS says",
 	  0, 0, run_failover },
 	{ "fault", "[RULES]",
-	  "faults on purpose by these rules (docs/FAULTS.md) and no others; without any: no faults",
+	  "faults on purpose by these rules (docs/dev/FAULTS.md) and no others; without any: no faults",
 	  0, 1, run_fault },
 	{ "help", "", "lists the commands", 0, 0, run_help },
 	{ "log", "[NUMBER]",

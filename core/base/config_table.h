@@ -150,7 +150,7 @@ BOOL(BRIEF_FIRST, brief_first, 0, FIXED,
 	"started for one question")
 ENUM(BORN, born, "off|auto", 1, FIXED,
 	"auto keeps connections that both programs have closed, within one host, and gives them to the next that connect to "
-	"the same address (docs/ARCHITECTURE.md). off makes each by the kernel")
+	"the same address (docs/dev/ARCHITECTURE.md). off makes each by the kernel")
 ENUM(GO, go, "auto|off", 0, FIXED,
 	"whether the system calls of Go programs are carried, which do not go through the C library. Auto does so for "
 	"dynamically linked programs of Go versions that Shunt knows, on x86-64, and off never (docs/CARRIED.md)")
@@ -190,7 +190,7 @@ FORM(SOFT_MODEL, soft_model, model_check, "connectx3,KEY=VALUE,...", "", FIXED,
 	"sender and at the receiving node) and sinkfile (a file by which processes share that node)")
 FORM(FAULT, fault, fault_check, "ACTION:KEY=VALUE,...;...", "", FIXED,
 	"faults on purpose, for tests: rules with the actions delay, stall, drop, kill, post, corrupt, freeze, "
-	"refuse, deny; docs/FAULTS.md has their keys")
+	"refuse, deny; docs/dev/FAULTS.md has their keys")
 PATH(QOS, qos_rules, FIXED,
 	"limits and reservations for the clients of a process that accepts connections: rules, or the absolute name of a "
 	"file of them. shunt-qos(5) has the rules, and `shunt adm PROCESS qos RULES` puts others in force")

@@ -7,7 +7,7 @@
  * that has faulted (PF-63). Nobody knows how much was copied before the fault.
  *
  * memcpy of some C libraries copies a few KiB and more with one string instruction. Where another core has the lines
- * of `to`, that is slower than plain stores (docs/EXPERIMENTS.md), so `auto` has a loop of its own.
+ * of `to`, that is slower than plain stores (docs/dev/EXPERIMENTS.md), so `auto` has a loop of its own.
  *
  * The soft device has told the peer of nothing by the time of such a fault. So post_send returns EFAULT as if the WR
  * had not been posted, and the reader of a ring has not moved. The call ends with EFAULT, or with the bytes before.

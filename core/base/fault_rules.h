@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of rules: "ACTION:KEY=VALUE,KEY=VALUE;ACTION;seed=N". docs/FAULTS.md. */
+/* The text of rules: "ACTION:KEY=VALUE,KEY=VALUE;ACTION;seed=N". docs/dev/FAULTS.md. */
 #ifndef SHUNT_CORE_BASE_FAULT_RULES_H
 #define SHUNT_CORE_BASE_FAULT_RULES_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The identity of a process: chance that names its doors (docs/PROTOCOL.md, "Names"). A number of a process says
+ * The identity of a process: chance that names its doors (docs/dev/PROTOCOL.md, "Names"). A number of a process says
  * nothing outside its PID namespace, and two processes of one network namespace may both be number 1. An identity
  * is a hint like any name: it is no secret, and nothing is believed because of it. No lock.
  */

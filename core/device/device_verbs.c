@@ -22,7 +22,7 @@
 #include "core/trace/slow_step.h"
 
 #define MAGIC 0x76657231u	/* "ver1" */
-#define RETRIES 6		/* 7 is for ever on some devices (docs/DEVICES.md) */
+#define RETRIES 6		/* 7 is for ever on some devices (docs/dev/DEVICES.md) */
 #define TIMEOUT_UNIT 4096	/* ns: an ACK timeout is 4.096 us * 2^n (IBTA 9.7.6.1.3) */
 
 struct own {

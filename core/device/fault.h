@@ -7,7 +7,7 @@
  *   fault.c         whether a rule strikes
  *   fault_device.c  the filter in front of a device: post_send and poll_cq; switching rules on and off
  *
- * docs/FAULTS.md has the language.
+ * docs/dev/FAULTS.md has the language.
  */
 #ifndef SHUNT_CORE_DEVICE_FAULT_H
 #define SHUNT_CORE_DEVICE_FAULT_H

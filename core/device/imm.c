@@ -146,7 +146,7 @@ static void qp_give_up(struct ibv_qp *qp)
 /*
  * Posts what has been translated. If only a message's WRITE is taken, the message is not: *bad is the caller's WR. The
  * caller repeats it, or writes other bytes that the peer has room for, behind this WRITE. Some devices do not say which
- * WR they refuse (docs/DEVICES.md): then it is the first.
+ * WR they refuse (docs/dev/DEVICES.md): then it is the first.
  */
 static int flush(struct ibv_qp *qp, struct batch *batch, struct ibv_send_wr **bad)
 {

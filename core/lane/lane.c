@@ -387,7 +387,7 @@ void shunt_lane_repost(struct shunt_lane *lane)
 {
 	shunt_assert_held(&lane->group->lock);
 	if (atomic_load(&lane->failed))
-		return;	/* some devices do not give back what is posted to a QP that is dead (docs/DEVICES.md) */
+		return;	/* some devices do not give back what is posted to a QP that is dead (docs/dev/DEVICES.md) */
 	if (shunt_lane_post_receives(lane, shunt_narrow_u32(lane->received + lane->rq_depth -
 							    lane->reposted))) {
 		shunt_link_fail(lane->link, "no more receives can be posted");

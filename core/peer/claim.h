@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Which connections move to a link: the connecting side claims (here), the accepting side matches
- * (claim_grant.h), both confirm. Service thread throughout. docs/PROTOCOL.md has the exchange.
+ * (claim_grant.h), both confirm. Service thread throughout. docs/dev/PROTOCOL.md has the exchange.
  */
 #ifndef SHUNT_CORE_PEER_CLAIM_H
 #define SHUNT_CORE_PEER_CLAIM_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The directory of this host (docs/PROTOCOL.md, "Across hosts"): a TCP listener at one port,
+ * The directory of this host (docs/dev/PROTOCOL.md, "Across hosts"): a TCP listener at one port,
  * SHUNT_DIRECTORY. Other hosts ask there who listens at an address of this host. It stands in for
  * the connection manager at iWARP devices, whose listener would take the TCP port of the program.
  *

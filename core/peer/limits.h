@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Limits of one peer: links, time until it introduces itself, claims that wait, places among the
- * co-listeners. docs/PROTOCOL.md has the numbers. More is refused, and logged once.
+ * co-listeners. docs/dev/PROTOCOL.md has the numbers. More is refused, and logged once.
  */
 #ifndef SHUNT_CORE_PEER_LIMITS_H
 #define SHUNT_CORE_PEER_LIMITS_H

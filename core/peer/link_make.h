@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The making of a link: our half around a channel, and the introduction (HELLO). By HELLO both ends
- * learn of each other's memory and queue pairs. docs/PROTOCOL.md has the exchange. Service thread.
+ * learn of each other's memory and queue pairs. docs/dev/PROTOCOL.md has the exchange. Service thread.
  */
 #ifndef SHUNT_CORE_PEER_LINK_MAKE_H
 #define SHUNT_CORE_PEER_LINK_MAKE_H

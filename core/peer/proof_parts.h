@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Bits that the two sockets of a connection show in a proof (possession.h): 32 each, in parts of four. They follow
- * from what both ends know, and neither can choose them. docs/PROTOCOL.md has the bytes. No lock, no errors.
+ * from what both ends know, and neither can choose them. docs/dev/PROTOCOL.md has the bytes. No lock, no errors.
  */
 #ifndef SHUNT_CORE_PEER_PROOF_PARTS_H
 #define SHUNT_CORE_PEER_PROOF_PARTS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The question to another host and its answer (docs/PROTOCOL.md, "Across hosts"), as the private
+ * The question to another host and its answer (docs/dev/PROTOCOL.md, "Across hosts"), as the private
  * data of the connection manager. Also the channel's keys and cookie, which follow from them. With
  * a key both have chance of their sender and a code, and the channel's keys come from both.
  * Everything that is read is hostile. No lock, nothing waits.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The language of two processes. docs/PROTOCOL.md is the prose of this file.
+ * The language of two processes. docs/dev/PROTOCOL.md is the prose of this file.
  *
  * Data lanes: RDMA WRITE_WITH_IMM only. The immediate is `type << 28 | stream`, with the receiver's
  * number of the stream. It has host order on the soft device, and network order in the work

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The doors of a shunted process: its listening Unix sockets of our names (docs/PROTOCOL.md, "Names").
+"""The doors of a shunted process: its listening Unix sockets of our names (docs/dev/PROTOCOL.md, "Names").
 
 door.py PID SERVICE: the name of one, without its zero byte; as a module: names() and find().
 """

@@ -92,7 +92,7 @@ if command -v systemd-analyze > /dev/null && service_calls; then
 else
 	skip "a filter of system calls" "systemd-analyze is missing"
 fi
-# Trust decides where they are: the rule is in docs/PROTOCOL.md, what it needs in docs/SERVICES.md.
+# Trust decides where they are: the rule is in docs/dev/PROTOCOL.md, what it needs in docs/SERVICES.md.
 for option in families=inet,inet6,unix families=inet,inet6,unix,netlink families=inet,inet6 no-capabilities private-users user=61184 \
 	proc-invisible proc-pid "user=61184 families=inet,inet6,unix" "private-users families=inet,inet6,unix,netlink"; do
 	both_ways told "$option"

@@ -157,7 +157,7 @@ static void the_link_is_waited_for(void **state)
 	end_followed();
 }
 
-/* Completions are held back in front of the reader: what docs/FAULTS.md calls a delay stands for a slow link. */
+/* Completions are held back in front of the reader: what docs/dev/FAULTS.md calls a delay stands for a slow link. */
 static void an_injected_delay_is_the_links(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The link channel and the proof of docs/PROTOCOL.md, written anew for those who mean no good. Nothing here is core/'s."""
+"""The link channel and the proof of docs/dev/PROTOCOL.md, written anew for those who mean no good. Nothing here is core/'s."""
 import array
 import ctypes
 import fcntl

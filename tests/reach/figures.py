@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""Figures of reach.sh: rows, verdicts, docs/REACH.md.
+"""Figures of reach.sh: rows, verdicts, docs/dev/REACH.md.
 
 figures.py row FOLDER KEY=VALUE...   one row, as JSON: from FOLDER/speed.tcp and speed.shunt, a figure a line; FOLDER/server
                                      and client.*, statistics; FOLDER/absent, what shunt stat says of the server; and the pairs:
                                      layout, program, expected, state, right, kernel (bytes that TCP carried), skipped
 figures.py verdicts ROWS             a line for each row of the file: ok, not_ok, todo, now or skip, a tab, and the text
 figures.py json ROWS                 all rows, as a JSON array
-figures.py document ROWS TABLE       docs/REACH.md; TABLE has the layouts: name, expected, state, what it is
+figures.py document ROWS TABLE       docs/dev/REACH.md; TABLE has the layouts: name, expected, state, what it is
 """
 import collections
 import glob
@@ -139,7 +139,7 @@ def verdicts(name):
 
 HEAD = """# Reach
 
-`tests/reach/reach.sh --write docs/REACH.md` writes this page whole, from runs of {seconds} s each on Linux {kernel} with \
+`tests/reach/reach.sh --write docs/dev/REACH.md` writes this page whole, from runs of {seconds} s each on Linux {kernel} with \
 {cores} cores.
 It runs programs in the layouts in which services run on real machines, over plain TCP and with both ends shunted, in turns.
 

@@ -6,7 +6,7 @@
 #
 #	reach.sh [--json] [--write FILE] [--seconds N] [--quick] [LAYOUT...]
 #	--json		rows as a JSON array instead of TAP
-#	--write FILE	docs/REACH.md, whole
+#	--write FILE	docs/dev/REACH.md, whole
 #	--seconds N	how long each of the three turns of either kind lasts (1)
 #	--quick		no figures of speed: one connection for each program, which waits for the link or the reason, and then
 #			transfers. Without LAYOUT: those that are as they should be now

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tests that a real device is not asked, and why. docs/DEVICES.md has the rest of the differences.
+ * Tests that a real device is not asked, and why. docs/dev/DEVICES.md has the rest of the differences.
  */
 #include "tests/soft/rig.h"
 

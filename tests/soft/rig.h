@@ -62,7 +62,7 @@ struct rig {
 	struct rig_options options;
 };
 
-/* How a device is known to differ from the soft one; docs/DEVICES.md says why. */
+/* How a device is known to differ from the soft one; docs/dev/DEVICES.md says why. */
 enum rig_quirk {
 	QUIRK_NO_BAD_WR = 1, /* a post that the state does not allow is refused, but bad_wr is not set */
 	QUIRK_EARLY_SLOTS = 2, /* a slot is free when its WR is done, polled or not */
