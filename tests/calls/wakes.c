@@ -214,7 +214,7 @@ static void client(int port_pipe, long turns)
 {
 	const char *link = getenv("TEST_LINK");	/* at most so often ten turns more, until none is on TCP */
 	struct sockaddr_in address;
-	uint64_t before = 0;
+	uint64_t before = UINT64_MAX;	/* of a new connection TCP has carried none */
 	int one = 1;
 
 	MUST(read(port_pipe, &address, sizeof(address)));
