@@ -86,7 +86,7 @@ has "$out" '^State +Recv-Q +Send-Q +Local Address:Port +Peer Address:Port +Proce
 expect 0 "$shunt" stat --brief "$hostile" "$growing"
 plain "$out$err"
 [ "$(wc -l <<<"$out")" = 1 ] || problem "not one line: $out"
-has "$out" '^2 processes, [1-5] of 6 connections on a link, [0-9.]+ % of all bytes so far; [1-5] on TCP \([1-5] '
+has "$out" '^2 processes, [1-5] of 6 connections on a link, [0-9.]+ % of all bytes so far; [1-5] on TCP \(.+: [1-5]'
 expect 2 "$shunt" stat --brief --json
 
 # Rates, from the second look on.

@@ -10,6 +10,7 @@
 
 #define REASON 96	/* bytes of one, which may be a lie: it is escaped and cut */
 #define REASONS 3	/* of the most connections */
+#define KINDS 64	/* that are told apart */
 
 struct reason {
 	char text[REASON];
@@ -19,8 +20,8 @@ struct reason {
 struct sum {
 	size_t processes, connections, linked;
 	double link, all;	/* bytes, of both directions */
-	struct reason *reasons;
-	size_t count;
+	struct reason reasons[KINDS];
+	size_t count, others;
 };
 
 static void count_reason(struct sum *sum, const json_t *stream)
@@ -34,12 +35,13 @@ static void count_reason(struct sum *sum, const json_t *stream)
 	shunt_escape(text, shown, sizeof(shown));
 	while (i < sum->count && strcmp(sum->reasons[i].text, shown))
 		i++;
+	if (i == KINDS) {
+		sum->others++;
+		return;
+	}
 	if (i == sum->count) {
-		sum->reasons = reallocarray(sum->reasons, ++sum->count, sizeof(*sum->reasons));
-		if (!sum->reasons)
-			abort();
-		sum->reasons[i] = (struct reason) { 0 };
-		memcpy(sum->reasons[i].text, shown, sizeof(shown));
+		strcpy(sum->reasons[i].text, shown);
+		sum->count++;
 	}
 	sum->reasons[i].count++;
 }
@@ -94,18 +96,18 @@ static int by_count(const void *a, const void *b)
 
 static void show_reasons(struct sum *sum)
 {
-	size_t others = 0;
+	size_t others = sum->others;
 
 	qsort(sum->reasons, sum->count, sizeof(*sum->reasons), by_count);
 	for (size_t i = 0; i < sum->count; i++) {
 		if (i < REASONS)
-			printf("%s%zu %s", i ? ", " : " (", sum->reasons[i].count,
-			       sum->reasons[i].text);
+			printf("%s%s: %zu", i ? ", " : " (", sum->reasons[i].text,
+			       sum->reasons[i].count);
 		else
 			others += sum->reasons[i].count;
 	}
 	if (others)
-		printf(", %zu others", others);
+		printf(", others: %zu", others);
 	putchar(')');
 }
 
@@ -125,5 +127,4 @@ void shunt_stat_show_brief(const struct shunt_look *look)
 		show_reasons(&sum);
 	}
 	putchar('\n');
-	free(sum.reasons);
 }
