@@ -131,6 +131,12 @@ static void nothing_is_left(void)
 	freeze_clock(false);
 }
 
+static void end_spares(void)
+{
+	close_listener();
+	nothing_is_left();
+}
+
 /* The peer says something of a stream of its own. */
 static void say(struct shunt_stream *stream, uint32_t work)
 {
@@ -158,8 +164,7 @@ static void a_birth_is_accepted(void **state)
 	assert_int_equal(receive_some(&bed.pair[0].side[1], &byte, 1, MSG_DONTWAIT), 1);
 	assert_int_equal(byte, 'x');
 	both_close(0);
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 static uint32_t told_of(int set)
@@ -194,8 +199,7 @@ static void a_registered_socket_is_born(void **state)
 	bed.pairs = 0;
 	shunt_file_closing(engines[0], set);
 	close(set);
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 /* It sees the kernel's connections alone. A ring for other things changes nothing. */
@@ -212,8 +216,7 @@ static void a_ring_at_a_listener_ends_births(void **state)
 	settle();
 	assert_int_equal(connect_born(), -1);
 	assert_int_equal(resting(), 0);
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 /* They would count as sent past Shunt, and the program's next connections would stay on TCP. */
@@ -234,8 +237,7 @@ static void former_bytes_are_not_its_own(void **state)
 		assert_int_equal(shunt_carried_past(stream_of(&bed.pair[0].side[side])), 0);
 	both_close(0);
 	bed.pairs = 0;
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 /* As many as the kernel's own queue may hold, one more than was asked for. */
@@ -261,8 +263,7 @@ static void no_more_are_kept_than_may_wait(void **state)
 		    shunt_file(engines[0], fd)->kind == SHUNT_FILE_STREAM)
 			close_of(0, fd);
 	settle();
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 /* --- births that no program has made --- */
@@ -291,8 +292,7 @@ static void a_birth_comes_once(void **state)
 	assert_true(is_distrusted(1));
 	assert_true(shunt_births_wait(listening));	/* it is accepted, and finds that it has ended */
 	close_of(1, accept_born());
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 static void a_birth_begins_at_0(void **state)
@@ -303,8 +303,7 @@ static void a_birth_begins_at_0(void **state)
 	say(ends[0][0], SHUNT_WORK_UPGRADE);
 	assert_true(is_distrusted(1));
 	assert_false(shunt_births_wait(listening));
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 static void an_acceptor_makes_no_birth(void **state)
@@ -314,8 +313,7 @@ static void an_acceptor_makes_no_birth(void **state)
 	say(ends[0][1], SHUNT_WORK_UPGRADE);
 	assert_true(is_distrusted(0));
 	assert_int_equal(connect_born(), -1);
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 /* Bytes before a connection: the connector finds that the spare is not what it was. */
@@ -331,8 +329,7 @@ static void bytes_come_before_no_birth(void **state)
 	settle();
 	assert_int_equal(connect_born(), -1);
 	settle();
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 /* The listener is closed while a birth is on its way, with as much as the ring holds: nobody reads that, and nobody is wrong. */
@@ -372,8 +369,7 @@ static void a_birth_on_a_dead_link_is_reset(void **state)
 	}
 	assert_int_equal(receive_some(&side, &byte, 1, MSG_DONTWAIT), -ECONNRESET);
 	close_side(&side);
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 /* --- RELEASE --- */
@@ -390,8 +386,7 @@ static void a_connector_does_not_rest_first(void **state)
 	say(ends[0][0], SHUNT_WORK_REST);
 	assert_true(is_distrusted(1));
 	close_side(&bed.pair[0].side[1]);
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 /* The value of the second, where the first has not been said: as RELEASE of an end that keeps, and has read all. */
@@ -408,8 +403,7 @@ static void a_rest_alone_is_a_release(void **state)
 	assert_true(is_distrusted(0));
 	close_side(&bed.pair[0].side[0]);
 	close_side(&bed.pair[0].side[1]);
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 /* The acceptor rests, and is given up, before the connector hears of its first RELEASE: which has the last one's value. */
@@ -431,8 +425,7 @@ static void a_rest_may_be_over_at_once(void **state)
 	assert_false(is_distrusted(0));
 	assert_int_equal(resting(), 0);
 	assert_int_equal(connect_born(), -1);
-	close_listener();
-	nothing_is_left();
+	end_spares();
 }
 
 int main(void)
