@@ -64,7 +64,7 @@ fi
 unset ALONE_GUARD
 # A version manager's python3 is a script that takes ten times as long to start as the real one, and tests start hundreds.
 if read -r -n 2 magic < "$(type -P python3)" && [ "$magic" = '#!' ]; then
-	PATH=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH
+	folder=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))') && PATH=${folder:+$folder:}$PATH
 fi 2> /dev/null
 [ "$(id -u)" = 0 ] || spaces+=(--map-current-user --keep-caps)
 probe=(true)
