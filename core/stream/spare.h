@@ -21,7 +21,8 @@
  *
  * One that keeps nothing says so in its RELEASE, and all is as for any other connection. A spare that is given up is closed
  * like a connection: RESET and RELEASE, and the kernel's end of the socket. The connector looks whether that has come before
- * it takes one, so a listener that is closed refuses at once.
+ * it takes one, so a listener that is closed refuses at once. Where the link has ended, an acceptor resets the socket. A birth
+ * may have been on its way, whose program must not read an end.
  *
  * A spare is taken only if the kernel has made a connection to its address within the last second. One in a thousand is
  * the kernel's. For that one the connector's first call waits a moment for its claim. Both ends are on one host. The program

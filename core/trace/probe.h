@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Probes for bpftrace and its like (USDT): an instruction that does nothing until somebody traces it, and a note on
- * its arguments. Their table is in docs/dev/DEBUGGING.md. Without sys/sdt.h there are none. Arguments are evaluated all
+ * its arguments. Their table is in docs/dev/DEBUGGING.md. A build without sys/sdt.h has no probes. Arguments are evaluated all
  * the same, so they are cheap and change nothing.
  */
 #ifndef SHUNT_CORE_TRACE_PROBE_H
