@@ -142,12 +142,12 @@ static void posted_data(struct shunt_lane *lane, struct shunt_seat *seat, uint64
 		lane->hooks->roomy(seat);
 }
 
-/* The seat may go, once nothing that was posted for it is fetched any more. */
+/* The seat may go, once nothing that was posted for it is fetched any more, and an end that was put off is said. */
 static void posted_release(struct shunt_lane *lane, struct shunt_seat *seat, uint64_t number)
 {
 	atomic_fetch_or(&seat->release, SHUNT_RELEASE_POSTED);
 	seat->out.last_wr = number;
-	if (shunt_lane_keeps(lane))
+	if (shunt_lane_keeps(lane) || shunt_seat_fin_is_due(&seat->out))
 		shunt_lane_hold(lane, seat, SHUNT_WORK_DONE);
 	else
 		lane->hooks->released(seat);

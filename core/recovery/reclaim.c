@@ -12,19 +12,24 @@
 #include "core/recovery/idle.h"
 #include "core/recovery/reclaim.h"
 #include "core/service.h"
+#include "core/stream/kept.h"
 #include "core/stream/rings.h"
 #include "core/stream/track.h"
 
 #define AT_ONCE 16	/* rings that are offered at one look, but for one, take no more than this part of the arena */
 
-/* A ring that is worth looking at: more may come in it, and it may become smaller. rx.lock held. */
+/*
+ * A ring that is worth looking at: more may come in it, and it may become smaller. A spare that rests keeps its own: the
+ * peer's end may not have begun anew yet, and may hear of nothing but its release. rx.lock held.
+ */
 static bool is_worth(struct shunt_link *link, struct shunt_stream *stream)
 {
 	struct shunt_seat_in *in = &stream->seat->in;
 
 	return atomic_load(&stream->state) == SHUNT_LINKED && stream->seat->link == link &&
-	       shunt_rings_may_shrink(stream) && !shunt_intake_final(&in->intake) &&
-	       !shunt_intake_copied(&in->intake) && !shunt_end_has(&stream->end, SHUNT_END_RESET) &&
+	       !shunt_kept_rests(stream) && shunt_rings_may_shrink(stream) &&
+	       !shunt_intake_final(&in->intake) && !shunt_intake_copied(&in->intake) &&
+	       !shunt_end_has(&stream->end, SHUNT_END_RESET) &&
 	       shunt_end_at(&stream->end) == SHUNT_NEVER && !shunt_stream_is_released(stream);
 }
 

@@ -428,6 +428,67 @@ static void a_rest_may_be_over_at_once(void **state)
 	end_spares();
 }
 
+/*
+ * It rests for a while before the connector looks for that. Its ring has grown, and the connector's end, which has not begun
+ * anew, takes no offer of another.
+ */
+static void a_rest_is_all_that_is_said(void **state)
+{
+	(void)state;
+	make(1);
+	for (int side = 0; side < 2; side++)
+		ends[0][side] = stream_of(&bed.pair[0].side[side]);
+	while (!engines[1]->grows) {
+		while (put(0, 0, BUFFER, 0))
+			;
+		drain();
+	}
+	close_side(&bed.pair[0].side[0]);
+	settle();
+	close_side(&bed.pair[0].side[1]);
+	for (int i = 0; i < 8; i++) {
+		pair_skew += 1000000000;
+		shunt_service_step(engines[1], 0);
+		shunt_group_poll_fully(&engines[1]->group);
+	}
+	settle();
+	assert_false(is_distrusted(0));
+	assert_int_equal(resting(), 1);
+	end_spares();
+}
+
+/* --- the seat that is left --- */
+
+/*
+ * Another thread has the lane while this end is closed, and its peer keeps nothing: FIN and RELEASE are posted at once, and the
+ * kernel's end, which had been put off, is said before the seat goes.
+ */
+static void an_end_is_said_before_the_seat_goes(void **state)
+{
+	struct shunt_lane *lane;
+	int other;
+	char byte;
+
+	(void)state;
+	make(1);
+	for (int side = 0; side < 2; side++)
+		ends[0][side] = stream_of(&bed.pair[0].side[side]);
+	lane = ends[0][0]->seat->lane;
+	role_take_as_another(&lane->lock);
+	close_side(&bed.pair[0].side[0]);
+	other = dup(bed.pair[0].side[1].fd);
+	engines[1]->config.born = SHUNT_BORN_OFF;
+	close_side(&bed.pair[0].side[1]);
+	turn();
+	role_leave_as_another(&lane->lock);
+	shunt_lane_kick(lane);
+	settle();
+	assert_int_equal(lane->seats, 0);
+	assert_int_equal(recv(other, &byte, 1, MSG_DONTWAIT), 0);
+	close(other);
+	end_spares();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,6 +507,8 @@ int main(void)
 		cmocka_unit_test(a_connector_does_not_rest_first),
 		cmocka_unit_test(a_rest_alone_is_a_release),
 		cmocka_unit_test(a_rest_may_be_over_at_once),
+		cmocka_unit_test(a_rest_is_all_that_is_said),
+		cmocka_unit_test(an_end_is_said_before_the_seat_goes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
