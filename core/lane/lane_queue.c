@@ -74,6 +74,32 @@ struct shunt_seat *shunt_lane_dequeue(struct shunt_lane *lane, uint32_t *work)
 	return seat;
 }
 
+void shunt_lane_dismiss(struct shunt_lane *lane, struct shunt_seat *seat)
+{
+	struct shunt_seat *ahead = NULL, *at;
+
+	shunt_assert_held(&lane->lock);
+	if (!atomic_load(&seat->work))
+		return;
+	shunt_lane_requeue(lane);
+	shunt_lock_take(&lane->queue_lock);
+	for (at = lane->first; at && at != seat; at = at->next == at ? NULL : at->next)
+		ahead = at;
+	if (at && ahead) {
+		ahead->next = at == lane->last ? ahead : at->next;
+		lane->last = at == lane->last ? ahead : lane->last;
+		at->next = NULL;
+	} else if (at) {
+		lane->first = take_out(at);
+		lane->last = lane->first ? lane->last : NULL;
+	}
+	if (at)
+		atomic_fetch_sub(&lane->waiting, 1);
+	atomic_store(&seat->work, 0);
+	shunt_lock_leave(&lane->queue_lock);
+	atomic_store(&lane->dirty, true);	/* of what was held, some may be due */
+}
+
 void shunt_lane_abandon(struct shunt_lane *lane)
 {
 	shunt_lock_take(&lane->queue_lock);

@@ -39,6 +39,9 @@ void shunt_lane_hold(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t 
 void shunt_lane_requeue(struct shunt_lane *lane);
 /* The first in it, and its work. NULL: it is empty. */
 struct shunt_seat *shunt_lane_dequeue(struct shunt_lane *lane, uint32_t *work);
+/* The seat is being given up: it is in neither list any more, and nobody serves it. */
+void shunt_lane_dismiss(struct shunt_lane *lane, struct shunt_seat *seat)
+	SHUNT_REQUIRES(lane->lock);
 /* Nothing that is queued will be posted any more. */
 void shunt_lane_abandon(struct shunt_lane *lane);
 

@@ -10,6 +10,8 @@
 #include <sys/epoll.h>
 #include "core/base/lsan.h"
 #include "core/engine.h"
+#include "core/lane/lane_queue.h"
+#include "core/lane/lane_serve.h"
 #include "core/lane/send_queue.h"
 #include "core/lane/seats.h"
 #include "core/peer/attach.h"
@@ -335,6 +337,9 @@ static void leave_link(struct shunt_stream *stream)
 	if (!seat->link)
 		return;
 	answer_nobody(stream);
+	shunt_lock_take(&seat->lane->lock);	/* who serves it has done so */
+	shunt_lane_dismiss(seat->lane, seat);
+	shunt_lane_leave(seat->lane);
 	shunt_send_queue_leave(seat);
 	shunt_traced_leave(stream);
 	shunt_seats_leave(seat->link, seat);
