@@ -114,19 +114,30 @@ struct shunt_stream *stream_of(struct side *side)
 ssize_t send_some(struct side *side, const void *bytes, size_t count, int flags)
 {
 	struct iovec iov = { (void *)bytes, count };
-	struct shunt_stream *stream = stream_of(side);
+	struct shunt_stream *stream;
+	ssize_t sent = -ERESTART;
 
-	if (!stream || shunt_stream_is_plain(stream))
-		return send(side->fd, bytes, count, flags | MSG_NOSIGNAL);
-	return shunt_stream_send(side->engine, side->fd, stream, &iov, 1, flags | MSG_NOSIGNAL);
+	while (sent == -ERESTART) {
+		stream = stream_of(side);
+		if (!stream || shunt_stream_is_plain(stream))
+			return send(side->fd, bytes, count, flags | MSG_NOSIGNAL);
+		sent = shunt_stream_send(side->engine, side->fd, stream, &iov, 1,
+					 flags | MSG_NOSIGNAL);
+	}
+	return sent;
 }
 
 ssize_t receive_some(struct side *side, void *bytes, size_t count, int flags)
 {
 	struct iovec iov = { bytes, count };
-	struct shunt_stream *stream = stream_of(side);
+	struct shunt_stream *stream;
+	ssize_t got = -ERESTART;
 
-	if (!stream || shunt_stream_is_plain(stream))
-		return recv(side->fd, bytes, count, flags);
-	return shunt_stream_recv(side->engine, side->fd, stream, &iov, 1, flags);
+	while (got == -ERESTART) {
+		stream = stream_of(side);
+		if (!stream || shunt_stream_is_plain(stream))
+			return recv(side->fd, bytes, count, flags);
+		got = shunt_stream_recv(side->engine, side->fd, stream, &iov, 1, flags);
+	}
+	return got;
 }
