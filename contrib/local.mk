@@ -1,25 +1,20 @@
 # SPDX-License-Identifier: MIT
-# Examples with the path at which the library is installed: settings of services, and probes for bpftrace.
-service_examples = \
-	contrib/bpftrace/shunt.bt \
-	contrib/postgresql/environment \
-	contrib/systemd/apache2.service.d/shunt.conf \
-	contrib/systemd/haproxy.service.d/shunt.conf \
-	contrib/systemd/mariadb.service.d/shunt.conf \
-	contrib/systemd/memcached.service.d/shunt.conf \
-	contrib/systemd/mosquitto.service.d/shunt.conf \
-	contrib/systemd/nginx.service.d/shunt.conf \
-	contrib/systemd/redis-server.service.d/shunt.conf \
-	contrib/systemd/squid.service.d/shunt.conf
+# Examples with the path at which the library is installed.
+generated_examples = contrib/bpftrace/shunt.bt
 examplesdir = $(docdir)/examples
-nobase_nodist_examples_DATA = $(service_examples)
-nobase_dist_examples_DATA = contrib/tmpfiles.d/shunt.conf contrib/grafana/shunt.json contrib/systemd/shunt-monitor.service \
-	contrib/systemd/run-shunt.mount
-EXTRA_DIST += $(service_examples:=.in)
-CLEANFILES += $(service_examples)
+nobase_nodist_examples_DATA = $(generated_examples)
+nobase_dist_examples_DATA = contrib/grafana/shunt.json
+EXTRA_DIST += $(generated_examples:=.in)
+CLEANFILES += $(generated_examples)
 
-$(service_examples): %: %.in Makefile
+$(generated_examples): %: %.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) $(@D) && $(SED) 's|@PKGLIBDIR[@]|$(pkglibdir)|g' $(srcdir)/$@.in > $@.new && mv $@.new $@
+
+# Where systemd looks for them, below /usr and /usr/local. Nobody starts them but the administrator.
+unitdir = $(prefix)/lib/systemd/system
+dist_unit_DATA = contrib/systemd/shunt-monitor.service contrib/systemd/run-shunt.mount
+tmpfilesdir = $(prefix)/lib/tmpfiles.d
+dist_tmpfiles_DATA = contrib/tmpfiles.d/shunt.conf
 
 # Completion, where each shell looks for it.
 bashcompdir = $(datadir)/bash-completion/completions

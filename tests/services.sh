@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The drop-ins of contrib/systemd, beside the units that they are for. systemd reads both without a complaint. A list of the
+# What `shunt service` makes for units of Debian. systemd reads both without a complaint. A list of the
 # unit is added to where it has one, and nowhere else. As root: the unit's own command, with its user and the environment
 # of both, ends with a server that listens and has the library, whatever wrappers there are between. haproxy is reloaded,
 # and still carries connections on the link. It runs without systemd, in namespaces
@@ -12,7 +12,6 @@ set -u
 # shellcheck source=tests/units.sh
 . "$here/../units.sh"
 source=${top_srcdir:-$(cd "$(dirname "$0")/.." && pwd)}
-built=$builddir/contrib
 units=${UNITS:-/lib/systemd/system}
 chmod 755 "$work"
 
@@ -23,22 +22,16 @@ values() { # KEY FILE...
 	cat "$@" 2> /dev/null | sed -n "s/^$key=//p"
 }
 
-# The drop-in with the library of this build.
 drop_in() { # NAME
-	sed "s#LD_PRELOAD=.*#LD_PRELOAD=$builddir/.libs/libshunt.so#" "$built/systemd/$1.service.d/shunt.conf"
+	"$builddir/tools/shunt" service show "$1"
 }
 
 is_read() { # NAME: systemd takes it
-	local folder=$work/units left_out='^$'
+	local folder=$work/units
 	rm -rf "$folder"
 	mkdir -p "$folder/$1.service.d"
-	if [ -e "$units/$1.service" ]; then
-		cp "$units/$1.service" "$folder"
-	else
-		printf '[Service]\nExecStart=/bin/true\n' > "$folder/$1.service"
-		left_out=^ExecStart=	# its program is not there, either
-	fi
-	drop_in "$1" | grep -v "$left_out" > "$folder/$1.service.d/shunt.conf"
+	cp "$units/$1.service" "$folder"
+	cp "$work/drop-in" "$folder/$1.service.d/shunt.conf"
 	SYSTEMD_UNIT_PATH=$folder: systemd-analyze verify --man=no --recursive-errors=no "$folder/$1.service" > "$work/said" 2>&1 &&
 		! grep -q 'shunt.conf' "$work/said" && return
 	sed 's/^/# /' "$work/said"
@@ -189,7 +182,7 @@ run_cluster() { # VERSION/NAME PORT
 	scenery || return
 	mkdir /run/etc /run/etcwork
 	mount -t overlay overlay -o "lowerdir=/etc,upperdir=/run/etc,workdir=/run/etcwork" /etc || return 77
-	sed "s#^LD_PRELOAD.*#LD_PRELOAD = '$builddir/.libs/libshunt.so'#" "$built/postgresql/environment" >> "/etc/postgresql/$1/environment"
+	"$builddir/tools/shunt" service enable "postgresql@${1/\//-}" > /dev/null || return
 	LD_PRELOAD='' pg_ctlcluster --skip-systemctl-redirect "${1%/*}" "${1#*/}" start > "$work/started" 2>&1
 	has_library "$2" && return
 	sed 's/^/# /' "$work/started" | tail -n 5
@@ -274,17 +267,15 @@ ends_or_answers() { # PID
 }
 
 command -v systemd-analyze > /dev/null || { echo "1..0 # SKIP systemd-analyze is missing"; exit 77; }
-for file in "$source"/contrib/systemd/*.service.d/shunt.conf.in; do
-	name=$(basename "$(dirname "$file")" .service.d)
-	[ -e "$built/systemd/$name.service.d/shunt.conf" ] || { echo "Bail out! make has not made the drop-in of $name"; exit 99; }
-	check "$name: systemd reads it" is_read "$name"
-	if [ -e "$units/$name.service" ]; then
-		drop_in "$name" > "$work/drop-in"
-		check "$name: it adds to lists that the unit has" adds_to_lists "$name"
-	else
-		skip "$name: it adds to lists that the unit has" "the unit is not installed"
+for name in nginx apache2 haproxy memcached redis-server mariadb mosquitto squid; do
+	if [ ! -e "$units/$name.service" ]; then
+		skip "$name: its drop-in" "the unit is not installed"
+		continue
 	fi
-	check "$name: its unit starts without the library" survives_removal "$built/systemd/$name.service.d/shunt.conf"
+	drop_in "$name" > "$work/drop-in"
+	check "$name: systemd reads it" is_read "$name"
+	check "$name: it adds to lists that the unit has" adds_to_lists "$name"
+	check "$name: its unit starts without the library" survives_removal "$work/drop-in"
 done
 check "shunt-monitor, run-shunt.mount: systemd reads them" verifies_units
 if [ "${ALONE:-}" = yes ] && "$builddir/tools/shunt" monitor --help > /dev/null 2>&1; then

@@ -45,6 +45,7 @@ static const struct words {
 	{ "log", TAKES_PROCESSES, NULL }, { "doctor", TAKES_PROCESSES, NULL },
 	{ "adm", TAKES_ADM, NULL },	  { "perf", TAKES_LISTED, "qos" },
 	{ "ping", TAKES_HOSTS, NULL },	  { "advise", TAKES_COMMAND, NULL },
+	{ "service", TAKES_LISTED, NULL },
 };
 
 /* ---- one candidate ---- */

@@ -218,15 +218,16 @@ static void check_run(struct shunt_findings *findings)
 			findings, SHUNT_BAD, "run",
 			ABOVE
 			" is not a folder of root's that is sticky where others may write: it is not used");
-		shunt_findings_advise(findings, "chown root " ABOVE "; chmod 1777 " ABOVE
-						" (contrib/tmpfiles.d/shunt.conf does it)");
+		shunt_findings_advise(findings,
+				      "chown root " ABOVE "; chmod 1777 " ABOVE
+				      " (`systemd-tmpfiles --create shunt.conf` does it)");
 	} else if (st.st_mode & S_IWOTH && !lstat("/run", &run) && run.st_dev == st.st_dev) {
 		shunt_findings_add(findings, SHUNT_WARN, "run",
 				   ABOVE
 				   " is on the file system of /run, which any user can fill there");
 		shunt_findings_advise(
 			findings,
-			"mount a small tmpfs there (contrib/systemd/run-shunt.mount does it)");
+			"mount a small tmpfs there (`systemctl enable --now run-shunt.mount` does it)");
 	} else if (access(own, F_OK) && access(ABOVE, W_OK)) {
 		shunt_findings_add(findings, SHUNT_WARN, "run",
 				   "%s is not there and this user may not make it", own);

@@ -14,6 +14,8 @@ tools_shunt_SOURCES = \
 	tools/advice.c tools/advice.h tools/advice_table.h \
 	tools/report.c tools/report.h tools/report_files.c tools/archive.c tools/archive.h \
 	tools/anonymous.c tools/anonymous.h \
+	tools/service/service.c tools/service/unit_file.c tools/service/unit_file.h tools/service/drop_in.c tools/service/drop_in.h \
+	tools/service/cluster.c tools/service/cluster.h \
 	tools/run.c tools/adm.c tools/adm_who.c tools/adm_who.h \
 	tools/config.c tools/complete.c \
 	tools/log.c \

@@ -9,6 +9,7 @@
 
 static const struct shunt_subcommand commands[] = {
 	{ "run", shunt_run, "run a program with its TCP connections accelerated" },
+	{ "service", shunt_service, "have services of systemd run under Shunt" },
 	{ "stat", shunt_stat, "show the connections and counters of shunted processes" },
 	{ "trace", shunt_trace, "show where the time of sends went, from one program to the other" },
 	{ "monitor", shunt_monitor, "answer HTTP with the statistics of all processes of this host" },
@@ -37,9 +38,10 @@ const struct shunt_subcommand *shunt_subcommand_at(size_t i)
 
 static void usage(FILE *out)
 {
-	fprintf(out, "Usage: shunt COMMAND [ARGUMENTS]\n"
-		     "       shunt --help | --version\n\n"
-		     "Moves the TCP streams of unmodified programs onto RDMA.\n\n");
+	fprintf(out,
+		"Usage: shunt COMMAND [ARGUMENTS]\n"
+		"       shunt --help | --version\n\n"
+		"Carries the TCP streams of unmodified programs over shared memory or RDMA.\n\n");
 	for (size_t i = 0; i < command_count; i++)
 		if (commands[i].help)
 			fprintf(out, "  %-9s%s\n", commands[i].name, commands[i].help);

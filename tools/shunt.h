@@ -18,6 +18,7 @@ enum {
 
 /* The subcommands; argv[0] is the subcommand's name. They return the exit status. */
 int shunt_run(int argc, char **argv);
+int shunt_service(int argc, char **argv);
 int shunt_stat(int argc, char **argv);
 int shunt_trace(int argc, char **argv);
 int shunt_top(int argc, char **argv);
