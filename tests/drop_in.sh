@@ -28,7 +28,7 @@ added plain.service "$preload"
 # Lists.
 unit strict.service 'RestrictAddressFamilies=AF_INET AF_INET6' 'NoExecPaths=/' 'ExecPaths=/usr/bin' 'ProtectSystem=strict'
 added strict "$preload" RestrictAddressFamilies=AF_UNIX RestrictAddressFamilies=AF_NETLINK "ExecPaths=-${library%/*}" ReadWritePaths=-/run/shunt
-unit meets.service 'RestrictAddressFamilies=AF_INET \' '  AF_UNIX' 'ReadOnlyPaths=-/'
+unit meets.service $'RestrictAddressFamilies=AF_INET \\\n  AF_UNIX' 'ReadOnlyPaths=-/'
 added meets "$preload" RestrictAddressFamilies=AF_NETLINK ReadWritePaths=-/run/shunt
 unit denies.service 'RestrictAddressFamilies=~AF_NETLINK AF_PACKET'
 added denies "$preload" RestrictAddressFamilies=AF_NETLINK
