@@ -4,7 +4,7 @@
 # up, and its client asks one and then the other.
 #
 #	ROUNDS=7 programs.sh [PROGRAM...]	medians, the ratio of the two, and the smallest and largest of a round's.
-#						After all of them the table goes into docs/COMPATIBILITY.md, unless TABLE=
+#						After all of them the table goes into docs/SPEED.md, unless TABLE=
 #	ROWS=REGEX programs.sh [PROGRAM...]	only the workloads whose names match
 # shellcheck disable=SC2086,SC2317,SC2034	# commands to put before others are several words; what each program has is called by name
 # shellcheck source-path=SCRIPTDIR source=../calls/lib.sh
@@ -18,7 +18,7 @@ PATH=$PATH:/usr/sbin:/sbin:$(find /usr/lib/postgresql -maxdepth 2 -name bin 2> /
 
 rounds=${ROUNDS:-7}
 top=$(cd "$(dirname "$0")/../.." && pwd)
-table=${TABLE-$top/docs/COMPATIBILITY.md}
+table=${TABLE-$top/docs/SPEED.md}
 all="redis memcached nginx haproxy postgresql mariadb node iperf qperf rsync ssh"
 chosen=${*:-$all}
 user=$(id -un)	# both ends run as one user: others have no link
