@@ -14,6 +14,8 @@ fuzz_packages="clang libclang-rt-dev"
 format_packages="clang-format clang"
 # shellcheck disable=SC2034
 package_packages="libcmocka-dev debhelper dpkg-dev fakeroot lintian blhc rpm rpmlint mmdebstrap zsh fish man-db"
+# shellcheck disable=SC2034 # to boot a system with Debian's services
+units_packages="libcmocka-dev debhelper dpkg-dev fakeroot mmdebstrap systemd-container systemtap-sdt-dev"
 # shellcheck disable=SC2034 # to run guests with RDMA devices, and what runs in them
 lab_packages="qemu-system-x86 busybox-static iproute2 rdma-core rdmacm-utils ibverbs-utils ibverbs-providers nftables jq strace redis-server redis-tools iperf3 perftest"
 
