@@ -135,7 +135,7 @@ can_reload() { # UNIT
 }
 
 quiet_journal() { # UNIT: the loader has no complaint
-	! journalctl -u "$1" -b --no-pager | grep 'ld\.so'
+	! journalctl -u "$1" -b --no-pager | grep 'ERROR: ld\.so'
 }
 
 [ "${1-}" != --ask ] || { ask "$2"; exit; }
