@@ -253,8 +253,10 @@ uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)
 	if (!(reported & (EPOLLERR | EPOLLHUP)) && reported & (EPOLLIN | EPOLLRDHUP) &&
 	    awaits_fin(stream))
 		return reported & ~(uint32_t)(EPOLLIN | EPOLLRDNORM | EPOLLRDHUP);
-	if (!(reported & EPOLLERR))
+	if (!(reported & (EPOLLERR | EPOLLHUP)))
 		return reported;
+	if (!(reported & EPOLLERR))	/* TCP has ended both ways, and never says that without the end of what is read */
+		return reported | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	return reported | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP | EPOLLOUT | EPOLLWRNORM;
 }
 

@@ -526,6 +526,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_more_parts_than_a_lane_can_use),
 		cmocka_unit_test(one_lane_takes_all_to_tcp),
 		cmocka_unit_test(sends_wake_nobody),
+		cmocka_unit_test(a_hangup_is_an_end),
 		cmocka_unit_test(sends_wake_who_waits_for_them),
 		cmocka_unit_test(a_last_look_goes_on),
 		cmocka_unit_test(no_handler_comes_while_an_event_is_taken),

@@ -120,6 +120,7 @@ void one_lane_takes_all_to_tcp(void **state);
 
 /* events.c */
 void sends_wake_nobody(void **state);
+void a_hangup_is_an_end(void **state);
 void sends_wake_who_waits_for_them(void **state);
 void a_last_look_goes_on(void **state);
 void no_handler_comes_while_an_event_is_taken(void **state);

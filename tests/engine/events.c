@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include "core/base/signal_defer.h"
 #include "core/device/soft/soft.h"
+#include "core/stream/ready.h"
 
 /* An event is there for who sleeps on the channel of engine 0; it is taken. */
 static bool woken(void)
@@ -100,6 +101,22 @@ void a_last_look_goes_on(void **state)
 	shunt_file_closing(engines[0], set);
 	close(set);
 	all_arrived();
+	end_bed();
+}
+
+/* TCP has ended both ways, and the set has asked for the reader's end alone: that the kernel never leaves out. */
+void a_hangup_is_an_end(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_stream *stream;
+
+	(void)state;
+	make_bed(&config, 1);
+	warm(0);
+	stream = stream_of(&bed.pair[0].side[0]);
+	assert_int_equal(shunt_ready_reset(stream, EPOLLHUP) & (EPOLLHUP | EPOLLRDHUP | EPOLLIN),
+			 EPOLLHUP | EPOLLRDHUP | EPOLLIN);
+	assert_int_equal(shunt_ready_reset(stream, EPOLLOUT), EPOLLOUT);
 	end_bed();
 }
 
