@@ -15,6 +15,7 @@
  */
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -220,9 +221,17 @@ int prctl(int option, ...)
 	return AROUND(prctl_kind(option, a, b), real(prctl)(option, a, b, c, d));
 }
 
+/* A thread that is made later has its maker's folder, root and undone semaphores, and is on this side of them. */
+static enum kind unshare_kind(unsigned long flags)
+{
+	if (flags & ~(unsigned long)(CLONE_FS | CLONE_SYSVSEM))
+		return CONFINES;
+	return flags ? CHANGES : HARMLESS;
+}
+
 int unshare(int flags)
 {
-	return AROUND(flags ? CONFINES : HARMLESS, real(unshare)(flags));
+	return AROUND(unshare_kind((unsigned int)flags), real(unshare)(flags));
 }
 
 int setns(int fd, int type)
@@ -248,7 +257,7 @@ static enum kind kind_of(long number, long a, long b, long c)
 	case SYS_seccomp:
 		return filter_kind(a == SECCOMP_SET_MODE_STRICT, a == SECCOMP_SET_MODE_FILTER, (const void *)c);
 	case SYS_unshare:
-		return a ? CONFINES : HARMLESS;
+		return unshare_kind((unsigned long)a);
 	case SYS_keyctl:
 		return a == KEYCTL_JOIN_SESSION_KEYRING ? CHANGES : HARMLESS;
 	case SHUNT_SYS_LSM_SET_SELF_ATTR:
