@@ -16,25 +16,30 @@ enum { GETEVENTS = 1 << 0, EXT_ARG = 1 << 3, REGISTERED = 1 << 4 };	/* IORING_EN
 
 /* --- what a look does --- */
 
-static void bar(int fd, struct shunt_stream *stream)
+static void bar(int fd, struct shunt_stream *stream, bool reads)
 {
 	int saved = errno;
 
 	if (shunt_process_foreign())
 		shunt_rights_retire(fd, SHUNT_REASON_URING);
 	else
-		shunt_inside(shunt_uring_bar(shunt_process.engine, fd, stream));
+		shunt_inside(shunt_uring_bar(shunt_process.engine, fd, stream, reads));
 	errno = saved;
+}
+
+static bool use_for(int fd, bool reads)
+{
+	struct shunt_file *file = shunt_lookup(fd);
+
+	if (shunt_as_stream(file))
+		bar(fd, shunt_as_stream(file), reads);
+	return !file || file->kind != SHUNT_FILE_PRIVATE;
 }
 
 /* False: the number is one of our own, and for the program nothing is open there. */
 static bool use(int fd)
 {
-	struct shunt_file *file = shunt_lookup(fd);
-
-	if (shunt_as_stream(file))
-		bar(fd, shunt_as_stream(file));
-	return !file || file->kind != SHUNT_FILE_PRIVATE;
+	return use_for(fd, false);
 }
 
 void shunt_uring_use(int fd)
@@ -110,7 +115,7 @@ static void look_close(struct shunt_uring_look *look, const struct shunt_uring_w
 	}
 	/* It may wait, or never happen: so what was sent before must not wait for it. */
 	if (walk->chained && shunt_as_stream(file))
-		bar(walk->sqe.fd, shunt_as_stream(file));
+		bar(walk->sqe.fd, shunt_as_stream(file), false);
 	if (!shunt_process_foreign())
 		shunt_process_drop(walk->sqe.fd);
 }
@@ -223,7 +228,7 @@ static void look_control(struct shunt_uring_look *look, const struct shunt_uring
 			return;
 	}
 	if (stream)
-		bar((int)walk->sqe.off, stream);
+		bar((int)walk->sqe.off, stream, false);
 	else
 		shunt_uring_unwatched("it puts an epoll set into another one");
 }
@@ -242,6 +247,10 @@ static void look_at(struct shunt_uring_look *look, const struct shunt_uring_walk
 		if (file && file->kind == SHUNT_FILE_EPOLL)
 			shunt_uring_unwatched("it polls an epoll set");
 		/* fall through */
+	case SHUNT_SQE_READS:
+		if (!use_for(sqe->fd, true))
+			hide(look, walk);
+		break;
 	case SHUNT_SQE_USES:
 		if (!use(sqe->fd))
 			hide(look, walk);

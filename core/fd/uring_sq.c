@@ -5,21 +5,21 @@ enum { NOP128 = 63, URING_CMD128 = 64 };	/* of a mixed queue: these have two ent
 
 /* By opcode, as in linux/io_uring.h of 6.19. */
 static const uint8_t kinds[] = {
-	[1] = SHUNT_SQE_USES, /* READV */
+	[1] = SHUNT_SQE_READS, /* READV */
 	[2] = SHUNT_SQE_USES, /* WRITEV */
-	[4] = SHUNT_SQE_USES, /* READ_FIXED */
+	[4] = SHUNT_SQE_READS, /* READ_FIXED */
 	[5] = SHUNT_SQE_USES, /* WRITE_FIXED */
 	[6] = SHUNT_SQE_POLLS, /* POLL_ADD */
 	[9] = SHUNT_SQE_SENDS, /* SENDMSG */
-	[10] = SHUNT_SQE_USES, /* RECVMSG */
+	[10] = SHUNT_SQE_READS, /* RECVMSG */
 	[13] = SHUNT_SQE_USES, /* ACCEPT */
 	[16] = SHUNT_SQE_USES, /* CONNECT */
 	[19] = SHUNT_SQE_CLOSES, /* CLOSE */
 	[20] = SHUNT_SQE_REGISTERS, /* FILES_UPDATE */
-	[22] = SHUNT_SQE_USES, /* READ */
+	[22] = SHUNT_SQE_READS, /* READ */
 	[23] = SHUNT_SQE_USES, /* WRITE */
 	[26] = SHUNT_SQE_USES, /* SEND */
-	[27] = SHUNT_SQE_USES, /* RECV */
+	[27] = SHUNT_SQE_READS, /* RECV */
 	[SHUNT_SQE_EPOLL_CTL] = SHUNT_SQE_CONTROLS,
 	[30] = SHUNT_SQE_SPLICES, /* SPLICE */
 	[33] = SHUNT_SQE_SPLICES, /* TEE */
@@ -27,12 +27,12 @@ static const uint8_t kinds[] = {
 	[46] = SHUNT_SQE_USES, /* URING_CMD: options and queues of sockets */
 	[47] = SHUNT_SQE_USES, /* SEND_ZC */
 	[48] = SHUNT_SQE_SENDS, /* SENDMSG_ZC */
-	[49] = SHUNT_SQE_USES, /* READ_MULTISHOT */
+	[49] = SHUNT_SQE_READS, /* READ_MULTISHOT */
 	[56] = SHUNT_SQE_USES, /* BIND */
 	[57] = SHUNT_SQE_USES, /* LISTEN */
-	[58] = SHUNT_SQE_USES, /* RECV_ZC */
+	[58] = SHUNT_SQE_READS, /* RECV_ZC */
 	[59] = SHUNT_SQE_POLLS, /* EPOLL_WAIT */
-	[60] = SHUNT_SQE_USES, /* READV_FIXED */
+	[60] = SHUNT_SQE_READS, /* READV_FIXED */
 	[61] = SHUNT_SQE_USES, /* WRITEV_FIXED */
 	[URING_CMD128] = SHUNT_SQE_USES,
 };

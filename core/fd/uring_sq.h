@@ -44,6 +44,7 @@ enum { SHUNT_SQE_NOP, SHUNT_SQE_EPOLL_CTL = 29 };	/* opcodes that are written, t
 enum shunt_sqe_kind {
 	SHUNT_SQE_PASSES,	/* names no descriptor that could be ours */
 	SHUNT_SQE_USES,		/* `fd` */
+	SHUNT_SQE_READS,	/* the same, and sends nothing there */
 	SHUNT_SQE_POLLS,	/* `fd`: one that is polled, or an epoll set whose events are asked for */
 	SHUNT_SQE_CLOSES,	/* `fd` */
 	SHUNT_SQE_SPLICES,	/* `fd` and `other` */

@@ -249,6 +249,7 @@ struct shunt_seat_in {
 struct shunt_leaving {
 	_Atomic uint8_t retiring;	/* enum shunt_retiring: as this end asked */
 	_Atomic uint8_t asked;	/* enum shunt_asked: as the peer did; REPEATED and the next two under tx.lock */
+	_Atomic bool reads;	/* as far as this end has asked, ours stays on the link; under tx.lock */
 	uint64_t offset;	/* from where the peer wants it again; SHUNT_NEVER: TCP has it already */
 	uint64_t announced;
 };

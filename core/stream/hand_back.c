@@ -309,13 +309,20 @@ static void note_repeated(struct shunt_stream *stream)
 		atomic_store(&leaving->asked, SHUNT_REPEATED);
 }
 
-bool shunt_hand_back_is_all_read(struct shunt_stream *stream)
+uint64_t shunt_hand_back_unread_bytes(struct shunt_stream *stream)
 {
 	struct shunt_seat_out *out = &stream->seat->out;
+	uint64_t from, staged = atomic_load(&out->staged);
 
 	if (unread_from(out) < atomic_load(&out->posted))
 		shunt_credit_look(stream);
-	return unread_from(out) >= atomic_load(&out->staged);
+	from = unread_from(out);
+	return from < staged ? staged - from : 0;
+}
+
+bool shunt_hand_back_is_all_read(struct shunt_stream *stream)
+{
+	return !shunt_hand_back_unread_bytes(stream);
 }
 
 bool shunt_hand_back_unread(struct shunt_stream *stream, int fd, bool exits)

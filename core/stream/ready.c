@@ -283,3 +283,9 @@ bool shunt_ready_answered(struct shunt_stream *stream)
 		return true;
 	return retiring == SHUNT_RETIRED && shunt_ready_flushed(stream);
 }
+
+bool shunt_ready_given(struct shunt_stream *stream)
+{
+	return shunt_ready_answered(stream) ||
+	       atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED;
+}

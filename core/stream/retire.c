@@ -5,6 +5,7 @@
 #include "core/stream/retire.h"
 #include <errno.h>
 #include <sched.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -63,7 +64,30 @@ static void stop_reading(struct shunt_engine *engine, struct shunt_seat_in *in)
 	shunt_lock_leave(&engine->group.lock);
 }
 
-static void stop_sending(struct shunt_engine *engine, struct shunt_stream *stream)
+/* The kernel's queue takes all that is unread at once, so nothing waits for the reader. */
+static bool fits_into_kernel(struct shunt_stream *stream)
+{
+	const struct shunt_sys *sys = stream->group->sys;
+	int room = 0, queued = 0;
+	socklen_t length = sizeof(room);
+
+	return stream->fd >= 0 &&
+	       !sys->getsockopt(stream->fd, SOL_SOCKET, SO_SNDBUF, &room, &length) &&
+	       !sys->ioctl(stream->fd, SIOCOUTQ, &queued) && /* half of it is the kernel's own */
+	       shunt_hand_back_unread_bytes(stream) + (uint64_t)queued < (uint64_t)room / 2;
+}
+
+/*
+ * The reader may make a ring, too. It needs what it has not read from TCP then, ahead of all that comes later. So TCP
+ * carries that again now: once it has gone on, it is too late. Both locks held.
+ */
+static bool repeat_unread(struct shunt_stream *stream)
+{
+	return fits_into_kernel(stream) && shunt_hand_back_unread(stream, stream->fd, true);
+}
+
+static void stop_sending(struct shunt_engine *engine, struct shunt_stream *stream,
+			 enum shunt_reason reason)
 {
 	struct shunt_seat_out *out = &stream->seat->out;
 
@@ -75,8 +99,43 @@ static void stop_sending(struct shunt_engine *engine, struct shunt_stream *strea
 	if (!shunt_heading_on_link(&out->heading))
 		return;
 	shunt_left_note(stream, SHUNT_LEFT_RETIRED);
+	if (reason == SHUNT_REASON_URING && repeat_unread(stream))
+		return;
 	if (!shunt_hand_back_must_be_heard(stream))
 		shunt_track_announce(engine, stream, SHUNT_TCP);
+}
+
+/*
+ * A ring that reads needs the peer's direction alone. Ours stays on the link until more is wanted, or the peer wants it.
+ * Bytes that are not read can be sent again as long as TCP has not gone on behind them. Both locks held. False: it is TCP's.
+ */
+static bool keep_sending(struct shunt_stream *stream)
+{
+	struct shunt_seat_out *out = &stream->seat->out;
+
+	shunt_assert_held(&stream->tx.lock);
+	if (!shunt_heading_on_link(&out->heading) || shunt_heading_halted(&out->heading))
+		return false;
+	atomic_store(&out->want_link, false);
+	out->flip_at = SHUNT_NEVER;
+	return true;
+}
+
+/* More is wanted, after all. */
+static void stop_keeping(struct shunt_engine *engine, struct shunt_stream *stream,
+			 enum shunt_reason reason)
+{
+	struct shunt_leaving *leaving = &stream->seat->leaving;
+
+	if (!atomic_load(&leaving->reads))
+		return;
+	shunt_lock_take(&stream->rx.lock);
+	shunt_lock_take(&stream->tx.lock);
+	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_exchange(&leaving->reads, false))
+		stop_sending(engine, stream, reason);
+	shunt_lock_leave(&stream->tx.lock);
+	shunt_sleep_tell(stream, EPOLLOUT | SHUNT_READY_TRACK);
+	shunt_lock_leave(&stream->rx.lock);
 }
 
 /*
@@ -109,7 +168,8 @@ void shunt_retire_ask_again(struct shunt_stream *stream)
 	shunt_lock_leave(&stream->rx.lock);
 }
 
-void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
+static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
+		  enum shunt_reason reason, bool reads)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_LEAVE };
 
@@ -127,7 +187,9 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 		shunt_patience_begin(stream->seat->link);
 		shunt_streams_because(engine, stream, reason);
 		message.stream = stream->seat->peer_id;
-		stop_sending(engine, stream);
+		atomic_store(&stream->seat->leaving.reads, reads && keep_sending(stream));
+		if (!atomic_load(&stream->seat->leaving.reads))
+			stop_sending(engine, stream, reason);
 		message.leave.offset = resume_from(stream);
 		message.leave.announced = stream->seat->out.announced;
 		shunt_link_send(stream->seat->link, &message, NULL, 0);
@@ -135,6 +197,12 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	shunt_lock_leave(&stream->rx.lock);
+}
+
+void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream,
+			enum shunt_reason reason)
+{
+	begin(engine, stream, reason, false);
 }
 
 /* Behind an UPGRADE that has not been passed `tail` may be its offset, and the ring has nothing. */
@@ -185,7 +253,7 @@ bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *str
 		   shunt_stream_knows_more(stream)) {
 		atomic_store(&stream->seat->leaving.retiring, SHUNT_CANNOT_RETIRE);
 	} else if (atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED &&
-		   shunt_ready_flushed(stream)) {
+		   !atomic_load(&stream->seat->leaving.reads) && shunt_ready_flushed(stream)) {
 		become_plain(stream);
 		shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
 		shunt_engine_paces(engine);
@@ -288,7 +356,7 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 	else if (taken)
 		shunt_rest_revoke(stream);
 	atomic_store(&stream->seat->leaving.retiring, done ? SHUNT_RETIRED : SHUNT_CANNOT_RETIRE);
-	if (!taken)
+	if (!taken && !atomic_load(&stream->seat->leaving.reads))
 		stop_sending_heard(engine, stream);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_sleep_tell(stream, EPOLLIN | SHUNT_READY_TRACK);	/* from here on the kernel tells of it, whatever becomes of the rest */
@@ -300,19 +368,19 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 				 SHUNT_READY_SETTLED);
 	if (!done && !shunt_leave_is_due(engine))	/* there it is not the last resort */
 		shunt_decision_say(SHUNT_LOG_WARN, stream,
-				   "it cannot be handed to another program: its peer has ended the "
-				   "stream, and unread bytes are here");
+				   "it cannot leave the link: unread bytes are here that its peer "
+				   "cannot send again");
 	shunt_retire_tell_relative(engine, stream);
 }
 
 /* Another reader must not find the peer's nonce: it is waited for. False: not before the program has read more. */
-static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason,
-			       uint64_t deadline)
+static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream *stream,
+			       enum shunt_reason reason, bool reads, uint64_t deadline)
 {
 	struct shunt_seat_in *in = &stream->seat->in;
 
 	for (;;) {
-		shunt_retire_begin(engine, stream, reason);
+		begin(engine, stream, reason, reads);
 		if (atomic_load(&in->proof.state) != SHUNT_EXPECTED)
 			return true;
 		if (!shunt_proof_is_next(stream) || shunt_now(engine) >= deadline)
@@ -386,26 +454,35 @@ static uint64_t answer_until(struct shunt_engine *engine, struct shunt_stream *s
 	return until;
 }
 
-/* The peer is asked, and answers. 0, or -errno. */
-static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason)
+/*
+ * The peer is asked, and answers. 0, or -errno. `reads`: it is enough that the kernel has, or gets, what is to be read. Then
+ * what is to be sent may still wait for a peer that reads as little.
+ */
+static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason,
+	       bool reads)
 {
 	uint64_t deadline = answer_until(engine, stream);
 
-	if (!begin_behind_proof(engine, stream, reason, shunt_now(engine) + PROVING))
+	if (!begin_behind_proof(engine, stream, reason, reads, shunt_now(engine) + PROVING))
 		return -EBUSY;
+	if (!reads)
+		stop_keeping(engine, stream, reason);
 	while (!shunt_retire_complete(engine, stream)) {
 		if (atomic_load(&stream->seat->leaving.retiring) >= SHUNT_CANNOT_RETIRE)
 			return -EBUSY;
+		if (reads && atomic_load(&stream->seat->leaving.retiring) == SHUNT_RETIRED)
+			return 0;
 		if (shunt_now(engine) >= deadline)
 			return -ETIMEDOUT;
 		shunt_thread_endure();
-		shunt_wait_stream(stream, SHUNT_READY_ANSWERED, deadline);
+		shunt_wait_stream(stream, reads ? SHUNT_READY_GIVEN : SHUNT_READY_ANSWERED,
+				  deadline);
 	}
 	return is_kept_back(stream) ? -EBUSY : 0;
 }
 
 static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-		  enum shunt_reason reason)
+		  enum shunt_reason reason, bool reads)
 {
 	int readable = 0, result;
 
@@ -419,7 +496,9 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 		await_reader(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		readable = shunt_stream_inq(engine, fd, stream);
-	result = ask(engine, stream, reason);
+	result = ask(engine, stream, reason, reads);
+	if (result)
+		stop_keeping(engine, stream, reason);
 	if (result && !shunt_retire_alone(engine, stream))
 		return result;
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)	/* the peer has refused the link meanwhile; take no other */
@@ -428,22 +507,56 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 	return 0;
 }
 
-/* A cancellation waits until it is over: most calls that want it are no cancellation points. */
-int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			enum shunt_reason reason)
+static int retire_timed(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			enum shunt_reason reason, bool reads)
 {
-	int state = shunt_cancel_off();
 	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
 	uint64_t begun = linked ? shunt_slow_begin(&engine->steps) : 0;
 	int result;
 
 	shunt_spare_option_freshen(stream, SHUNT_SPARE_OPTION_ALL);
-	result = retire(engine, fd, stream, reason);
+	result = retire(engine, fd, stream, reason, reads);
+	shunt_slow_stream(&shunt_stream_engine(stream)->steps, stream, SHUNT_STEP_RETIRE, begun, 0);
+	return result;
+}
+
+/* A cancellation waits until it is over: most calls that want it are no cancellation points. */
+int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			enum shunt_reason reason)
+{
+	int state = shunt_cancel_off();
+	int result = retire_timed(engine, fd, stream, reason, false);
+
 	if (result == -EBUSY && reason == SHUNT_REASON_PASSED && is_unread_here(stream))
 		shunt_streams_reset_tcp(engine->sys, fd);	/* its new owner must not take the kernel's end for the stream's */
 	else if (result == -EBUSY && reason == SHUNT_REASON_INHERITED)
 		shunt_retire_failed(engine, stream);
-	shunt_slow_stream(&shunt_stream_engine(stream)->steps, stream, SHUNT_STEP_RETIRE, begun, 0);
+	shunt_cancel_restore(state);
+	return result;
+}
+
+/*
+ * The kernel would give the ring later bytes before earlier ones, or the peer. A request that is not answered yet may still
+ * come right, as long as nothing of it is here.
+ */
+static bool is_lost(struct shunt_stream *stream, int result)
+{
+	return atomic_load(&stream->state) == SHUNT_LINKED &&
+	       (result != -ETIMEDOUT || is_unread_here(stream) || !shunt_ready_flushed(stream));
+}
+
+int shunt_stream_bar(struct shunt_engine *engine, int fd, struct shunt_stream *stream, bool reads)
+{
+	int state = shunt_cancel_off();
+	int result = retire_timed(engine, fd, stream, SHUNT_REASON_URING, reads);
+
+	if (result && is_lost(stream, result)) {
+		shunt_decision_say(
+			SHUNT_LOG_WARN, stream,
+			"a ring of io_uring uses it, and its bytes cannot leave the link in "
+			"order: it is reset");
+		shunt_streams_reset_tcp(engine->sys, fd);
+	}
 	shunt_cancel_restore(state);
 	return result;
 }
@@ -486,6 +599,8 @@ static int give_back(struct shunt_engine *engine, struct shunt_stream *stream, u
 	result = shunt_hand_back_asked(engine, stream, offset, answer);
 	if (!is_unanswered(result))
 		shunt_heading_turn(&out->heading, SHUNT_HEADING_IS_POSTED);	/* the peer asked, so it knows */
+	if (!result)
+		atomic_store(&stream->seat->leaving.reads, false);
 	if (!result && shunt_seat_fin_is_due(out))
 		shunt_deferred_fin_resume(stream);
 	else if (tx->backlog.bytes && stream->fd >= 0 &&

@@ -31,6 +31,11 @@ void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream
 /* The peer has answered and has everything: the stream becomes the kernel's. True: it is, or the link is over. */
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream);
 /*
+ * A ring of io_uring is about to use the stream: as shunt_stream_retire(). Where the ring only `reads`, it ends when the
+ * kernel has, or gets, what is to be read. If that cannot be, the connection is reset. 0 or -errno. No lock held.
+ */
+int shunt_stream_bar(struct shunt_engine *engine, int fd, struct shunt_stream *stream, bool reads);
+/*
  * Without the peer, which is gone or has ended: the kernel has what is unread, by a repeat (repeat.h), or nothing is. The
  * stream becomes the kernel's. False: it does not. No lock held.
  */

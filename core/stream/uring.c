@@ -192,7 +192,7 @@ bool shunt_uring_forbids(struct shunt_engine *engine)
 	return true;
 }
 
-int shunt_uring_bar(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+int shunt_uring_bar(struct shunt_engine *engine, int fd, struct shunt_stream *stream, bool reads)
 {
 	if (stream->role == SHUNT_LISTENER) {
 		engine->end_hooks->births_bar(engine, stream);	/* the ring sees the kernel's connections alone */
@@ -200,5 +200,5 @@ int shunt_uring_bar(struct shunt_engine *engine, int fd, struct shunt_stream *st
 	}
 	if (!(atomic_load(&stream->options.asks) & SHUNT_NEEDS_OTHER))
 		shunt_stream_needs(stream, SHUNT_NEEDS_OTHER, true);
-	return shunt_stream_retire(engine, fd, stream, SHUNT_REASON_URING);
+	return shunt_stream_bar(engine, fd, stream, reads);
 }

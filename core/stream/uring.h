@@ -42,9 +42,9 @@ bool shunt_uring_forbids(struct shunt_engine *engine);
 /* Are rings of this process no longer watched, and all its streams on TCP? Any thread. */
 bool shunt_uring_rules(struct shunt_engine *engine);
 /*
- * A ring is about to use the stream: it goes back to TCP, and never leaves it again. Waits for that. A listener may stay.
- * 0 or -errno.
+ * A ring is about to use the stream: it goes back to TCP, and never leaves it again. Waits for that (shunt_stream_bar()). A
+ * listener may stay. 0 or -errno.
  */
-int shunt_uring_bar(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+int shunt_uring_bar(struct shunt_engine *engine, int fd, struct shunt_stream *stream, bool reads);
 
 #endif

@@ -24,6 +24,8 @@ static bool ready(struct shunt_stream *stream, uint32_t events)
 		return !shunt_send_queue_pinned_wr(stream->seat);
 	if (events == SHUNT_READY_ANSWERED)
 		return shunt_ready_answered(stream);
+	if (events == SHUNT_READY_GIVEN)
+		return shunt_ready_given(stream);
 	if (events & ~SHUNT_READY_OURS)
 		events |= MASK_ALWAYS;
 	return shunt_ready_user(stream) & events;
@@ -32,7 +34,8 @@ static bool ready(struct shunt_stream *stream, uint32_t events)
 /* Polling would not see what is waited for: it is the kernel's or the service thread's to tell. */
 static bool unseen(struct shunt_stream *stream, uint32_t events)
 {
-	return shunt_ready_kernel(stream, events) & events || events == SHUNT_READY_ANSWERED;
+	return shunt_ready_kernel(stream, events) & events || events == SHUNT_READY_ANSWERED ||
+	       events == SHUNT_READY_GIVEN;
 }
 
 /*

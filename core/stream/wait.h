@@ -25,6 +25,7 @@ int shunt_wait_stream(struct shunt_stream *stream, uint32_t events,
 int shunt_wait_call(struct shunt_stream *stream, struct shunt_lock *lock,
 		    uint32_t events, uint64_t deadline, bool moved);
 /* Beside the poll bits and EPOLLET and its like, which have the highest: */
+#define SHUNT_READY_GIVEN (1u << 21)	/* a retirement has been answered: the kernel has, or is to get, all that is to be read */
 #define SHUNT_READY_TRACK (1u << 22)	/* the tracks or the state have changed: epoll registrations follow */
 #define SHUNT_READY_RELEASED (1u << 23)	/* the same where the peer names the stream no more: by itself that is no edge */
 #define SHUNT_READY_ANSWERED (1u << 24)	/* a retirement has been answered, and what the peer wants again is written */
@@ -33,6 +34,6 @@ int shunt_wait_call(struct shunt_stream *stream, struct shunt_lock *lock,
 #define SHUNT_READY_FETCHED (1u << 27)	/* the device has fetched what was posted from the program's buffer */
 /* A sleeper hears of what it asks for, of errors, and of all that may change which track it must watch. */
 #define SHUNT_READY_WAKES(events) ((events) | EPOLLERR | EPOLLHUP | (SHUNT_READY_OURS & ~SHUNT_READY_ARRIVED))
-#define SHUNT_READY_OURS 0x0fc00000u	/* all of these */
+#define SHUNT_READY_OURS 0x0fe00000u	/* all of these */
 
 #endif

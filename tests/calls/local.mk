@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 # Plain programs that run bare and shunted; the two must agree. tests/README.md tells more.
 check_PROGRAMS += tests/calls/cases/cases tests/calls/transfer/transfer tests/calls/anew tests/calls/sandbox tests/calls/hardened tests/calls/plainpeer \
-	tests/calls/gone tests/calls/lacking tests/calls/partial tests/calls/wakes tests/calls/numbers tests/calls/uring tests/calls/rings tests/calls/many tests/calls/space tests/calls/workers tests/calls/closing tests/calls/cheat tests/calls/gen/gen tests/calls/ways/ways
+	tests/calls/gone tests/calls/lacking tests/calls/partial tests/calls/wakes tests/calls/numbers tests/calls/uring tests/calls/rings tests/calls/turns tests/calls/many tests/calls/space tests/calls/workers tests/calls/closing tests/calls/cheat tests/calls/gen/gen tests/calls/ways/ways
 
 # Programs that know nothing of Shunt, nor of the sanitizers it may be built with.
 plain_cflags = -std=gnu11 -Wall -Wextra -pthread $(WERROR_CFLAGS)
@@ -113,9 +113,12 @@ tests_calls_wakes_LDFLAGS =
 tests_calls_numbers_SOURCES = tests/calls/numbers.c
 tests_calls_numbers_CFLAGS = $(plain_cflags)
 tests_calls_numbers_LDFLAGS =
-tests_calls_rings_SOURCES = tests/calls/rings.c
+tests_calls_rings_SOURCES = tests/calls/rings.c tests/calls/ring.c tests/calls/ring.h
 tests_calls_rings_CFLAGS = $(plain_cflags)
 tests_calls_rings_LDFLAGS = -lpthread
+tests_calls_turns_SOURCES = tests/calls/turns.c tests/calls/ring.c tests/calls/ring.h
+tests_calls_turns_CFLAGS = $(plain_cflags)
+tests_calls_turns_LDFLAGS = -lpthread
 
 tests_calls_uring_SOURCES = tests/calls/uring.c
 tests_calls_uring_CFLAGS = $(plain_cflags)

@@ -10,7 +10,8 @@ set -u
 
 seeds=${1:-12}
 rings=$builddir/tests/calls/rings
-need "$rings" jq
+turns=$builddir/tests/calls/turns
+need "$rings" "$turns" jq
 need_shunt
 unset SHUNT_URING
 export SHUNT_LOG=warn
@@ -19,10 +20,14 @@ export SHUNT_LOG=warn
 stays() { [ "$bytes" -gt 400000 ]; }
 leaves() { [ "$bytes" -gt 5000 ] && [ "$bytes" -lt 250000 ]; }
 
-run() { # WAY [SEED]: bare and shunted, the same words. Sets bytes, uring and reason of the ring's process.
+run() { # WAY [SEED]
+	both "$rings" "$@"
+}
+
+both() { # PROGRAM WAY [SEED]: bare and shunted, the same words. Sets bytes, uring and reason of the ring's process.
 	rm -f "$work/stat."*
-	timeout 70 "$rings" "$@" > "$work/bare" 2>&1
-	SHUNT_STATS=$work/stat.%p timeout 70 $shunt_run "$rings" "$@" > "$work/shunted" 2> "$work/log"
+	timeout 70 "$@" > "$work/bare" 2>&1
+	SHUNT_STATS=$work/stat.%p timeout 70 $shunt_run "$@" > "$work/shunted" 2> "$work/log"
 	bytes=$(jq -s 'map(.totals.tx.link) | min' "$work"/stat.*)
 	uring=$(jq -sr 'map(.uring) | sort | last' "$work"/stat.*)
 	cmp -s "$work/bare" "$work/shunted" && [ -s "$work/bare" ] && return
@@ -74,6 +79,12 @@ each leaves tcp sqpoll
 check "sqpoll: it is said" warned "a thread of the kernel"
 each leaves tcp instruction
 check "instruction: it is said" warned "do not come by libc"
+
+# Both ends turn to rings while bytes are unread.
+for way in late latesend crossing unmapped; do
+	check "$way: as bare" both "$turns" "$way"
+	check "$way: it was on the link" eval '[ "$bytes" -gt 5000 ]'
+done
 
 mixed() {
 	local seed

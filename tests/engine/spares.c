@@ -212,7 +212,7 @@ static void a_ring_at_a_listener_ends_births(void **state)
 	both_close(0);
 	bed.pairs = 0;
 	assert_int_equal(resting(), 1);
-	assert_int_equal(shunt_uring_bar(engines[1], listening->fd, listening), 0);
+	assert_int_equal(shunt_uring_bar(engines[1], listening->fd, listening, false), 0);
 	settle();
 	assert_int_equal(connect_born(), -1);
 	assert_int_equal(resting(), 0);
