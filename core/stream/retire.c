@@ -121,21 +121,13 @@ static bool keep_sending(struct shunt_stream *stream)
 	return true;
 }
 
-/* More is wanted, after all. */
+/* More is wanted, after all. Both locks held. */
 static void stop_keeping(struct shunt_engine *engine, struct shunt_stream *stream,
 			 enum shunt_reason reason)
 {
-	struct shunt_leaving *leaving = &stream->seat->leaving;
-
-	if (!atomic_load(&leaving->reads))
-		return;
-	shunt_lock_take(&stream->rx.lock);
-	shunt_lock_take(&stream->tx.lock);
-	if (atomic_load(&stream->state) == SHUNT_LINKED && atomic_exchange(&leaving->reads, false))
+	if (atomic_load(&stream->state) == SHUNT_LINKED &&
+	    atomic_exchange(&stream->seat->leaving.reads, false))
 		stop_sending(engine, stream, reason);
-	shunt_lock_leave(&stream->tx.lock);
-	shunt_sleep_tell(stream, EPOLLOUT | SHUNT_READY_TRACK);
-	shunt_lock_leave(&stream->rx.lock);
 }
 
 /*
@@ -193,6 +185,8 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 		message.leave.offset = resume_from(stream);
 		message.leave.announced = stream->seat->out.announced;
 		shunt_link_send(stream->seat->link, &message, NULL, 0);
+	} else if (!reads) {
+		stop_keeping(engine, stream, reason);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
@@ -465,8 +459,6 @@ static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum sh
 
 	if (!begin_behind_proof(engine, stream, reason, reads, shunt_now(engine) + PROVING))
 		return -EBUSY;
-	if (!reads)
-		stop_keeping(engine, stream, reason);
 	while (!shunt_retire_complete(engine, stream)) {
 		if (atomic_load(&stream->seat->leaving.retiring) >= SHUNT_CANNOT_RETIRE)
 			return -EBUSY;
@@ -497,8 +489,8 @@ static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stre
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		readable = shunt_stream_inq(engine, fd, stream);
 	result = ask(engine, stream, reason, reads);
-	if (result)
-		stop_keeping(engine, stream, reason);
+	if (result && reads)
+		begin(engine, stream, reason, false);
 	if (result && !shunt_retire_alone(engine, stream))
 		return result;
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)	/* the peer has refused the link meanwhile; take no other */
