@@ -93,6 +93,7 @@ sed -i 's|^ExecStart=.*|ExecStart=-/usr/bin/pg_ctlcluster --skip-systemctl-redir
 variables=$image/etc/postgresql/15/main/environment
 mkdir -p "${variables%/*}"
 printf '# of the cluster\nTZ = '\''UTC'\''\n' > "$variables"
+chmod 640 "$variables"
 cp "$variables" "$work/before"
 expect 0 "$shunt" service enable --root "$image" postgresql@15-main
 expect 0 "$shunt" service enable --root "$image" postgresql@15-main
@@ -100,6 +101,7 @@ expect 0 "$shunt" service enable --root "$image" postgresql@15-main
 expect 0 "$shunt" service list --root "$image"
 has "$out" '^postgresql@15-main.service '
 expect 0 "$shunt" service disable --root "$image" postgresql@15-main
+[ "$(stat -c %a "$variables")" = 640 ] || problem "the cluster's file has another mode"
 cmp -s "$variables" "$work/before" || problem "the cluster's file is not as it was"
 expect 1 "$shunt" service disable --root "$image" postgresql@15-main
 echo "LD_PRELOAD = '/x.so'" >> "$variables"

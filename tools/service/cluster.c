@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/shunt.h"
@@ -65,6 +66,15 @@ static int copy(FILE *from, FILE *to, bool adds)
 	return had;
 }
 
+/* The new file is its owner's, as the former was. */
+static bool give(FILE *from, FILE *to)
+{
+	struct stat st;
+
+	return !fstat(fileno(from), &st) && !fchmod(fileno(to), st.st_mode & 07777) &&
+	       !fchown(fileno(to), st.st_uid, st.st_gid);
+}
+
 /* `library` NULL: the line is removed. */
 static int change(const char *root, const char *unit, const char *library)
 {
@@ -85,10 +95,11 @@ static int change(const char *root, const char *unit, const char *library)
 		return rc;
 	}
 	had = copy(from, to, library);
-	fclose(from);
 	if (library && had >= 0)
 		shunt_cluster_show(to, library);
-	rc = ferror(to) | fclose(to);
+	rc = !give(from, to) || ferror(to);
+	rc |= fclose(to);
+	fclose(from);
 	if (had < 0 || (!library && !had)) {
 		unlink(fresh);
 		fprintf(stderr, "shunt service: %s: %s\n", path,
