@@ -147,7 +147,8 @@ static void posted_release(struct shunt_lane *lane, struct shunt_seat *seat, uin
 {
 	atomic_fetch_or(&seat->release, SHUNT_RELEASE_POSTED);
 	seat->out.last_wr = number;
-	if (shunt_lane_keeps(lane) || shunt_seat_fin_is_due(&seat->out))
+	if (shunt_lane_keeps(lane) ||
+	    (shunt_seat_fin_is_due(&seat->out) && !shunt_seat_fin_is_kept(seat)))
 		shunt_lane_hold(lane, seat, SHUNT_WORK_DONE);
 	else
 		lane->hooks->released(seat);
