@@ -65,7 +65,7 @@ static void stop_reading(struct shunt_engine *engine, struct shunt_seat_in *in)
 }
 
 /* The kernel's queue takes all that is unread at once, so nothing waits for the reader. */
-static bool fits_into_kernel(struct shunt_stream *stream)
+static bool fits_into_kernel(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock)
 {
 	const struct shunt_sys *sys = stream->group->sys;
 	int room = 0, queued = 0;
@@ -81,7 +81,7 @@ static bool fits_into_kernel(struct shunt_stream *stream)
  * The reader may make a ring, too. It needs what it has not read from TCP then, ahead of all that comes later. So TCP
  * carries that again now: once it has gone on, it is too late. Both locks held.
  */
-static bool repeat_unread(struct shunt_stream *stream)
+static bool repeat_unread(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock)
 {
 	return fits_into_kernel(stream) && shunt_hand_back_unread(stream, stream->fd, true);
 }
