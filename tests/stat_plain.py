@@ -45,12 +45,35 @@ def start(wrap, *arguments):
                             stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
 
+def idle_of_none(shunt):
+    """A socket that has never had a byte is idle for no longer than it is there, or not at all."""
+    alone = subprocess.Popen([shunt, "run", sys.executable, "-c", "import socket, sys\n"
+                              "fresh = socket.socket()\n"
+                              "listener = socket.create_server(('127.0.0.1', 0))\n"
+                              "client = socket.create_connection(listener.getsockname())\n"
+                              "server = listener.accept()\n"
+                              "print(flush=True)\nsys.stdin.readline()"],
+                             text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    begun = time.monotonic()
+    alone.stdout.readline()
+    streams = []
+    while not streams:  # its door may be still to come
+        said = subprocess.run([shunt, "stat", "--json", str(alone.pid)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        streams = json.loads(said.stdout)[0]["streams"] if said.returncode == 0 else []
+    age = (time.monotonic() - begun) * 1000 + 10000
+    for stream in streams:
+        if stream["idle_ms"] is not None and stream["idle_ms"] > age:
+            sys.exit("idle for %r ms: %r" % (stream["idle_ms"], stream))
+    alone.communicate("")
+
+
 def check(what, got, wanted):
     if got != wanted:
         sys.exit("%s: %r, not %r" % (what, got, wanted))
 
 
 def main(shunt, shunted):
+    idle_of_none(shunt)
     run = [shunt, "run"]
     server = start(run if shunted == "server" else [], "server", str(BYTES))
     port = server.stdout.readline().strip()

@@ -111,13 +111,16 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The state of TCP, and the time since a byte has moved either way on either track. */
+/*
+ * The state of TCP, and the time since a byte has moved either way on either track. Of a socket that has never had a byte the
+ * kernel counts from its own start.
+ */
 static void put_signs(struct shunt_json *text, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct tcp_info info = { 0 };
 	socklen_t length = sizeof(info);
-	uint64_t idle = SHUNT_NEVER;
+	uint64_t idle = SHUNT_NEVER, born = stream->born;
 
 	if (!engine->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length)) {
 		shunt_json_put(text, ",\"tcp_state\":\"%s\"", state_of_tcp(info.tcpi_state));
@@ -125,6 +128,10 @@ static void put_signs(struct shunt_json *text, struct shunt_stream *stream)
 	}
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		idle = least(idle, shunt_idle_stream(stream, shunt_now(engine)) / 1000000);
+	if (atomic_load(&stream->state) == SHUNT_FRESH)
+		idle = SHUNT_NEVER;
+	else if (born)
+		idle = least(idle, (shunt_now(engine) - born) / 1000000);
 	put_known(text, "idle_ms", idle);
 }
 
