@@ -18,6 +18,7 @@ export SHUNT_LOG=warn
 
 # Bytes by the link: those of the first 6,000 messages are below 250,000, all are above 400,000, even if the link comes late.
 stays() { [ "$bytes" -gt 400000 ]; }
+linked() { [ "$bytes" -gt 5000 ]; }
 leaves() { [ "$bytes" -gt 5000 ] && [ "$bytes" -lt 250000 ]; }
 
 run() { # WAY [SEED]
@@ -83,7 +84,7 @@ check "instruction: it is said" warned "do not come by libc"
 # Both ends turn to rings while bytes are unread.
 for way in late latesend crossing unmapped; do
 	check "$way: as bare" both "$turns" "$way"
-	check "$way: it was on the link" eval '[ "$bytes" -gt 5000 ]'
+	check "$way: it was on the link" linked
 done
 
 mixed() {
