@@ -94,9 +94,12 @@ variables=$image/etc/postgresql/15/main/environment
 mkdir -p "${variables%/*}"
 printf '# of the cluster\nTZ = '\''UTC'\''\n' > "$variables"
 chmod 640 "$variables"
+echo secret > "$work/victim"
+ln -s "$work/victim" "$variables.new"	# the folder is not root's
 cp "$variables" "$work/before"
 expect 0 "$shunt" service enable --root "$image" postgresql@15-main
 expect 0 "$shunt" service enable --root "$image" postgresql@15-main
+[ "$(cat "$work/victim")" = secret ] || problem "a link was followed"
 [ "$(grep -c LD_PRELOAD "$variables")" = 1 ] || problem "not one line: $(cat "$variables")"
 expect 0 "$shunt" service list --root "$image"
 has "$out" '^postgresql@15-main.service '
@@ -104,7 +107,15 @@ expect 0 "$shunt" service disable --root "$image" postgresql@15-main
 [ "$(stat -c %a "$variables")" = 640 ] || problem "the cluster's file has another mode"
 cmp -s "$variables" "$work/before" || problem "the cluster's file is not as it was"
 expect 1 "$shunt" service disable --root "$image" postgresql@15-main
-echo "LD_PRELOAD = '/x.so'" >> "$variables"
+printf "A = 'b'" >> "$variables"
+expect 0 "$shunt" service enable --root "$image" postgresql@15-main
+grep -qx "A = 'b'" "$variables" || problem "two lines are one: $(cat "$variables")"
+expect 0 "$shunt" service disable --root "$image" postgresql@15-main
+rm "$variables"
+ln -s "$work/victim" "$variables"
+expect 1 "$shunt" service enable --root "$image" postgresql@15-main
+rm "$variables"
+echo "LD_PRELOAD = '/x.so'" > "$variables"
 expect 1 "$shunt" service enable --root "$image" postgresql@15-main
 has "$err" 'it preloads a library already'
 

@@ -2,6 +2,7 @@
 #include "tools/service/cluster.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -52,9 +53,11 @@ static int copy(FILE *from, FILE *to, bool adds)
 {
 	char *line = NULL;
 	size_t room = 0;
+	bool ends = true;
 	int had = 0;
 
 	while (had >= 0 && getline(&line, &room, from) > 0) {
+		ends = line[strlen(line) - 1] == '\n';
 		if (is_mark(line))
 			had = 1;
 		else if (adds && !strncmp(line, "LD_PRELOAD", 10))
@@ -62,8 +65,21 @@ static int copy(FILE *from, FILE *to, bool adds)
 		else
 			fputs(line, to);
 	}
+	if (adds && !ends)
+		fputc('\n', to);	/* ours is a line of its own */
 	free(line);
 	return had;
+}
+
+/* The folder is the database user's, who may put a link there: it is not followed. */
+static FILE *open_here(const char *path, int flags)
+{
+	int fd = open(path, flags | O_NOFOLLOW | O_CLOEXEC, 0600);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, flags & O_CREAT ? "w" : "r");
+
+	if (fd >= 0 && !file)
+		close(fd);
+	return file;
 }
 
 /* The new file is its owner's, as the former was. */
@@ -85,10 +101,11 @@ static int change(const char *root, const char *unit, const char *library)
 	if (!path_of(root, unit, path))
 		return fail(unit, ENAMETOOLONG);
 	snprintf(fresh, sizeof(fresh), "%s.new", path);
-	from = fopen(path, "re");
+	from = open_here(path, O_RDONLY);
 	if (!from)
 		return fail(path, errno);
-	to = fopen(fresh, "we");
+	unlink(fresh);
+	to = open_here(fresh, O_WRONLY | O_CREAT | O_EXCL);
 	if (!to) {
 		rc = fail(fresh, errno);
 		fclose(from);
