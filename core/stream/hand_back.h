@@ -44,7 +44,7 @@ bool shunt_hand_back_unread(struct shunt_stream *stream, int fd, bool exits)
 	SHUNT_REQUIRES(stream->tx.lock);
 /* How many bytes the peer's program has not read, as far as this end can see. */
 uint64_t shunt_hand_back_unread_bytes(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
-/* There are none. */
+/* Whether all of them are read. */
 bool shunt_hand_back_is_all_read(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
 /* The process ends: the same of all streams. Calls of other threads are awaited until `until`, a point in time. */
 void shunt_hand_back_all(struct shunt_engine *engine, uint64_t until);

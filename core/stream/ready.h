@@ -22,7 +22,7 @@ uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported);
 uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted);
 /* Callers that wait for SHUNT_READY_ANSWERED are to look: the peer has answered a retirement. Any thread. */
 bool shunt_ready_answered(struct shunt_stream *stream);
-/* The same for those that wait for SHUNT_READY_GIVEN. */
+/* Callers that wait for SHUNT_READY_GIVEN are to look: the kernel has, or gets, what is to be read. Any thread. */
 bool shunt_ready_given(struct shunt_stream *stream);
 /* All that the lane owes the peer for the stream has been posted: one that has gone is owed no bytes. */
 bool shunt_ready_flushed(struct shunt_stream *stream);

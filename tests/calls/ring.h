@@ -26,7 +26,7 @@ struct ring {
 extern bool inlined;	/* submit by an instruction */
 
 _Noreturn void fail(const char *what);
-/* False, and errno: there is none. */
+/* False: the kernel refuses it, for the reason in errno. */
 bool ring_make(struct ring *ring, unsigned int flags);
 /* As before close(): the number stays. */
 void ring_unmap(struct ring *ring);

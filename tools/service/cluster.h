@@ -18,7 +18,7 @@ int shunt_cluster_disable(const char *root, const char *unit);
 void shunt_cluster_show(FILE *out, const char *library);
 /* Adds the files of all clusters to what was found. */
 void shunt_cluster_find(const char *root, glob_t *found);
-/* The unit of such a file. "": it is not enabled there. False: the path is none of these. */
+/* Finds the unit of a cluster's file: empty if the file lacks our line. Returns false for other paths. */
 bool shunt_cluster_unit(const char *path, char name[NAME_MAX + 1]);
 
 #endif

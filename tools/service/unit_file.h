@@ -25,13 +25,13 @@ struct shunt_unit {
 
 /*
  * Reads the unit of that name, with or without ".service", below the folder `root` ("" for this machine's). SHUNT_DROP_IN is
- * left out. 0, or -errno: -ENOENT where there is none, -EINVAL where the name is no service's, -ENOTSUP where it is masked.
+ * left out. 0, or -errno: -ENOENT if it is missing, -EINVAL if the name is not a service's, -ENOTSUP if it is masked.
  * The caller frees it in each case.
  */
 int shunt_unit_read(const char *root, const char *name, struct shunt_unit *unit);
 void shunt_unit_free(struct shunt_unit *unit);
 
-/* The last value of a key; NULL: there is none. */
+/* The last value of a key, or NULL if the key is missing. */
 const char *shunt_unit_value(const struct shunt_unit *unit, const char *key);
 bool shunt_unit_is_true(const struct shunt_unit *unit, const char *key);
 /*
