@@ -195,7 +195,9 @@ static void offer_connector(struct shunt_service *service, struct shunt_stream *
 		 shunt_now(service->engine) - stream->born < service->engine->config.claim_ms * 1000000)
 		wait_connected(service, stream);
 	else
-		shunt_claim_stays(service->engine, stream, SHUNT_REASON_NOT_CONNECTED);
+		shunt_claim_stays(service->engine, stream,
+				  result == -ENOTCONN ? SHUNT_REASON_NOT_CONNECTED :
+							SHUNT_REASON_CLOSED);
 }
 
 void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream)

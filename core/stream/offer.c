@@ -8,7 +8,9 @@
 #include "core/peer/rendezvous.h"
 #include "core/stream/uring.h"
 
-#define SEED_WAIT 1000000ull	/* ns that one connection in a thousand may wait to be claimed */
+/* us that a connection that is to become a spare waits to be claimed; twice as long where that was too short */
+#define SEED_WAIT_LEAST 1000u
+#define SEED_WAIT_MOST 16000u
 
 /*
  * It is more than a query and its answer, which are over before a claim has been answered, and need not ask for the
@@ -78,10 +80,16 @@ void shunt_offer_later(struct shunt_stream *stream)
 /* Its program would be through with it before the peer has answered. */
 static void await_claim(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	uint64_t until = shunt_now(engine) + SEED_WAIT;
+	_Atomic uint32_t *place = &engine->spares.places[stream->place].wait;
+	uint32_t wait = atomic_load(place);
+	uint64_t until;
 
+	wait = wait < SEED_WAIT_LEAST ? SEED_WAIT_LEAST : wait;
+	until = shunt_now(engine) + wait * 1000ull;
 	while (atomic_load(&stream->state) == SHUNT_CANDIDATE && shunt_now(engine) < until)
 		engine->sys->yield();
+	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && wait < SEED_WAIT_MOST)
+		atomic_store(place, 2 * wait);
 }
 
 void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)

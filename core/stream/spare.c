@@ -336,6 +336,7 @@ static void begin_anew(struct shunt_engine *engine, struct shunt_stream *stream)
 		return;
 	/* Connections there do become spares: the next may be made for that at once. */
 	atomic_store(&place->pause, 0);
+	atomic_store(&place->wait, 0);
 	atomic_store(&place->seed_at, 0);
 	shunt_lock_take(&engine->streams_lock);
 	spare->next = engine->spares.first;
@@ -782,12 +783,14 @@ bool shunt_spare_is_good(struct shunt_engine *engine, struct shunt_stream *strea
 void shunt_spare_made(struct shunt_engine *engine, const struct shunt_stream *stream)
 {
 	struct shunt_spare_place *place = &engine->spares.places[stream->place];
+	uint32_t pause;
 
 	if (stream->role != SHUNT_CONNECTOR || engine->config.born == SHUNT_BORN_OFF)
 		return;
 	atomic_store(&place->births, 0);
 	atomic_store(&place->made_at, shunt_now(engine));
 	/* It may become a spare, and if it was too late for that, the next one need not wait for long. */
-	if (atomic_load(&place->pause) > MADE_PAUSE)
-		atomic_store(&place->pause, MADE_PAUSE);
+	pause = MADE_PAUSE + 4 * atomic_load(&place->wait);
+	if (atomic_load(&place->pause) > pause)
+		atomic_store(&place->pause, pause);
 }

@@ -74,6 +74,7 @@ struct shunt_spare_place {
 	_Atomic uint64_t made_at; /* ns; the kernel has made one that came to a link; 0: none */
 	_Atomic uint64_t seed_at; /* when the next one may be made that is claimed at once */
 	_Atomic uint32_t pause; /* us, until the one after that */
+	_Atomic uint32_t wait; /* us that it waits to be claimed; 0: the least (core/stream/offer.c) */
 	_Atomic uint32_t births; /* since `made_at` */
 };
 
