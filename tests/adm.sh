@@ -15,18 +15,18 @@ exec {port_fd}<"$work/port"
 read -r _ port <&"$port_fd"
 
 expect 0 "$shunt" adm "$server" help
-has "$out" '^set VARIABLE VALUE$'
-expect 0 "$shunt" adm "$server" set SHUNT_SPIN_US 7
-has "$out" '^SHUNT_SPIN_US=7$'
+has "$out" '^set NAME VALUE$'
+expect 0 "$shunt" adm "$server" set spin_us 7
+has "$out" '^spin_us=7$'
 
 # Refused by the process, in one line that says why.
-for words in "wrong" "help me" "set SHUNT_SPIN_US 7us" "set SHUNT_RQ 64" "set SHUNT_NONE 1"; do
+for words in "wrong" "help me" "set spin_us 7us" "set rq 64" "set SHUNT_NONE 1"; do
 	# shellcheck disable=SC2086
 	expect 1 "$shunt" adm "$server" $words
 	has "$err" "^shunt adm: process $server: "
 	[ "$(wc -l <<<"$err")" = 1 ] || problem "not one line: $err"
 done
-expect 1 "$shunt" adm "$server" "set  SHUNT_SPIN_US 7"
+expect 1 "$shunt" adm "$server" "set  spin_us 7"
 expect 1 "$shunt" adm "$server" $'help\n'
 
 # Refused before it is asked.
@@ -97,7 +97,7 @@ has "$out" 'no faults'
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	chmod 755 "$work" && cp "$shunt" "$work/shunt"
 	as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-	expect 1 "${as_nobody[@]}" "$work/shunt" adm "$server" set SHUNT_SPIN_US 9
+	expect 1 "${as_nobody[@]}" "$work/shunt" adm "$server" set spin_us 9
 	has "$err" 'no answer|Connection reset|Broken pipe'
 	expect 1 "${as_nobody[@]}" "$work/shunt" stat "$server"
 	expect 0 "${as_nobody[@]}" "$work/shunt" stat
@@ -108,18 +108,18 @@ if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	LD_PRELOAD=$work/libshunt.so "${as_nobody[@]}" "$work/transfer" server -n 0 >"$work/other" 2>&1 &
 	other=$!
 	read -r _ _ <"$work/other"
-	expect 0 "$shunt" adm "$other" set SHUNT_SPIN_US 9
-	expect 0 "${as_nobody[@]}" "$work/shunt" adm "$other" set SHUNT_SPIN_US 9
+	expect 0 "$shunt" adm "$other" set spin_us 9
+	expect 0 "${as_nobody[@]}" "$work/shunt" adm "$other" set spin_us 9
 	# All that nobody sees are nobody's.
-	expect 0 "${as_nobody[@]}" "$work/shunt" adm --all set SHUNT_SPIN_US 9
+	expect 0 "${as_nobody[@]}" "$work/shunt" adm --all set spin_us 9
 	has "$out" "^$other +transfer +done "
 	lacks "$out" "^$server "
-	expect 1 "${as_nobody[@]}" "$work/shunt" adm --user root set SHUNT_SPIN_US 9
+	expect 1 "${as_nobody[@]}" "$work/shunt" adm --user root set spin_us 9
 	has "$err" 'there is no such process that lets you in'
-	expect 1 "${as_nobody[@]}" "$work/shunt" adm "$server" "$other" set SHUNT_SPIN_US 9
+	expect 1 "${as_nobody[@]}" "$work/shunt" adm "$server" "$other" set spin_us 9
 	has "$out" "^$other +transfer +done "
 	has "$out" "^$server +[a-z-]+ +silent "
-	expect 0 "$shunt" adm --user nobody set SHUNT_SPIN_US 9
+	expect 0 "$shunt" adm --user nobody set spin_us 9
 	has "$out" "^$other +transfer +done "
 	lacks "$out" "^$server "
 	kill "$other"
@@ -132,13 +132,13 @@ mkfifo "$work/second"
 second=$!
 exec {second_fd}<"$work/second"
 read -r _ _ <&"$second_fd"
-expect 0 "$shunt" adm "$server" "$second" set SHUNT_SPIN_US 8
+expect 0 "$shunt" adm "$server" "$second" set spin_us 8
 has "$out" '^PROCESS +PROGRAM +OUTCOME +ANSWER$'
-has "$out" "^$server +transfer +done +SHUNT_SPIN_US=8$"
-has "$out" "^$second +transfer +done +SHUNT_SPIN_US=8$"
-expect 0 "$shunt" adm --program 'transf*' --user "$(id -u)" set SHUNT_SPIN_US 9
-has "$out" "^$server +transfer +done +SHUNT_SPIN_US=9$"
-has "$out" "^$second +transfer +done +SHUNT_SPIN_US=9$"
+has "$out" "^$server +transfer +done +spin_us=8$"
+has "$out" "^$second +transfer +done +spin_us=8$"
+expect 0 "$shunt" adm --program 'transf*' --user "$(id -u)" set spin_us 9
+has "$out" "^$server +transfer +done +spin_us=9$"
+has "$out" "^$second +transfer +done +spin_us=9$"
 expect 0 "$shunt" adm --json --program transfer --user "$(id -un)" help
 python3 - "$server" "$second" 3<"$work/out" <<'PYTHON'  || problem "the JSON is not as it should be: $out"
 import json, sys
@@ -146,17 +146,17 @@ said = json.load(open("/dev/fd/3"))
 assert said["schema"] == 1
 rows = {row["pid"]: row for row in said["processes"]}
 for pid in map(int, sys.argv[1:]):
-    assert rows[pid]["outcome"] == "done" and rows[pid]["program"] == "transfer" and "set VARIABLE" in rows[pid]["answer"]
+    assert rows[pid]["outcome"] == "done" and rows[pid]["program"] == "transfer" and "set NAME" in rows[pid]["answer"]
 PYTHON
 # One refuses, or is none: the others' answers are there all the same.
-expect 1 "$shunt" adm "$server" "$second" set SHUNT_RQ 64
-has "$out" "^$second +transfer +refused +SHUNT_RQ is read when a link is made"
-expect 1 "$shunt" adm "$server" 2147483647 set SHUNT_SPIN_US 8
+expect 1 "$shunt" adm "$server" "$second" set rq 64
+has "$out" "^$second +transfer +refused +rq is read when a link is made"
+expect 1 "$shunt" adm "$server" 2147483647 set spin_us 8
 has "$out" "^$server +transfer +done "
 has "$out" '^2147483647 +- +silent +.*no such process'
 expect 1 "$shunt" adm --program no-such-program help
 has "$err" 'there is no such process that lets you in'
-expect 0 "$shunt" adm --all set SHUNT_SPIN_US 8
+expect 0 "$shunt" adm --all set spin_us 8
 has "$out" "^$second +transfer +done "
 for words in "--all" "--user" "--user no-such-user help" "--program" "--wrong help" "--json" "--json $server" "--user -1 help"; do
 	# shellcheck disable=SC2086
@@ -165,7 +165,7 @@ done
 # A stopped one says nothing, and keeps no other's answer.
 kill -STOP "$second"
 while grep -q '^State:.*(\(running\|sleeping\|disk sleep\))' /proc/"$second"/task/*/status; do sleep 0.01; done
-expect 1 "$shunt" adm "$server" "$second" set SHUNT_SPIN_US 8
+expect 1 "$shunt" adm "$server" "$second" set spin_us 8
 has "$out" "^$server +transfer +done "
 has "$out" "^$second +transfer +silent +it is stopped, by a signal"
 kill -CONT "$second"

@@ -20,8 +20,8 @@ expect 2 "$shunt" advise --pid 1x
 expect 2 "$shunt" advise --html "$work/page" --pid 1
 expect 2 "$shunt" advise --nothing true
 expect 2 "$shunt" advise "$shunt" run true
-expect 2 env SHUNT_SPIN_US=abc "$shunt" advise true
-has "$err" 'SHUNT_SPIN_US=abc'
+expect 2 env SHUNT_TUNE=spin_us=abc "$shunt" advise true
+has "$err" 'SHUNT_TUNE: spin_us=abc'
 expect 0 "$shunt" advise --help
 narrow "$out"
 
@@ -63,7 +63,7 @@ cat >"$client" <<'EOF'
 figure=100
 if [[ ${LD_PRELOAD:-} = *libshunt.so* ]]; then
 	figure=50
-	[ "${SHUNT_RING_MAX:-}" != 16M ] || figure=200
+	[[ ${SHUNT_TUNE:-} != *ring_max=16M* ]] || figure=200
 	echo "$WROTE" >"${SHUNT_STATS%/*}/client.own.json"
 fi
 echo "speed $figure of 1000"
@@ -72,25 +72,25 @@ totals='"totals": {"streams": 4, "linked": 4, "tx": {"link": 990, "tcp": 10}, "r
 export WROTE="{\"counters\": {\"wr\": 100}, \"stalls\": {\"ring\": 50, \"window_bytes\": 1}, $totals}"
 advise 3 - -
 has "$out" '^share on the link .* 99\.00%'
-has "$out" '^SHUNT_RING_MAX=16M SHUNT_MR=16M +faster: 4.00 times .* in 3 of 3 pairs'
-has "$out" '^SHUNT_RING_MIN=256K +no difference'
+has "$out" '^SHUNT_TUNE=ring_max=16M,mr=16M +faster: 4.00 times .* in 3 of 3 pairs'
+has "$out" '^SHUNT_TUNE=ring_min=256K +no difference'
 has "$out" 'waited most often for: ring'
-has "$out" 'set SHUNT_RING_MAX=16M SHUNT_MR=16M for the client: 4.00 times the default'
+has "$out" 'set SHUNT_TUNE=ring_max=16M,mr=16M for the client: 4.00 times the default'
 has "$out" 'pays with that setting only'
-lacks "$out" 'SHUNT_WINDOW'
+lacks "$out" 'window'
 narrow "$out"
 advise 3 --no-try - -
-has "$out" 'not tried: SHUNT_RING_MAX=16M'
+has "$out" 'not tried: SHUNT_TUNE=ring_max=16M'
 lacks "$out" 'SETTINGS TRIED'
 # A variable that is set is the user's choice.
-SHUNT_RING_MAX=8M advise 3 - -
-lacks "$out" '^SHUNT_RING_MAX'
+SHUNT_TUNE=ring_max=8M advise 3 - -
+lacks "$out" '^ring_max'
 # Connections that were too short, and a server without Shunt.
 totals='"totals": {"streams": 100, "linked": 3, "tx": {"link": 0, "tcp": 10}, "rx": {"link": 0, "tcp": 0}}'
 WROTE="{\"reasons\": {\"closed before it was claimed\": 20, \"splice\": 7}, $totals}" advise 3 - -
 has "$out" '270 of 300 connections ended before a link carried them'
 has "$out" 'stayed on TCP: 21, because of: splice\. Remedy'
-has "$out" '^SHUNT_BRIEF=0 '
+has "$out" '^SHUNT_TUNE=brief=0 '
 WROTE="{\"reasons\": {\"the peer runs without Shunt\": 4}, ${totals/3/0}}" advise 1 - -
 has "$err" 'no connection was on a link, because the peer runs without Shunt'
 unset WROTE

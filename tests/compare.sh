@@ -9,8 +9,8 @@ has "$err" "no workload.*'nothing'"
 expect 2 "$shunt" compare --rounds 0
 expect 2 "$shunt" compare --seconds abc
 expect 2 "$shunt" compare more
-expect 2 env SHUNT_SPIN_US=abc "$shunt" compare --quick
-has "$err" 'SHUNT_SPIN_US=abc'
+expect 2 env SHUNT_TUNE=spin_us=abc "$shunt" compare --quick
+has "$err" 'spin_us=abc'
 expect 0 "$shunt" compare --list
 has "$out" '^c1 '
 

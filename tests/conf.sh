@@ -9,43 +9,45 @@ library=$top_builddir/.libs/libshunt.so
 export HOME=$work/home XDG_CONFIG_HOME=
 mkdir -p "$HOME/.config" "$work/xdg"
 conf=$HOME/.config/shunt.conf
-printf '# mine\nSHUNT_SPIN_US = 7\nSHUNT_CHAIN=8\nnonsense\nSHUNT_SQ=1\nSHUNT_SPINUS=7\n' >"$conf"
+printf '# mine\nSHUNT_TUNE = spin_us=7 chain=8\nSHUNT_TUNE=window=8M\nnonsense\nSHUNT_TUNE=sq=1,rq=64\nSHUNT_SQ=64\n' >"$conf"
 chmod 644 "$conf"
 
 # The user's file, beneath the environment.
-expect 2 env -u SHUNT_CONF SHUNT_CHAIN=9 "$shunt" config
-has "$out" '^\*.SHUNT_SPIN_US +7 +25 '
+expect 2 env -u SHUNT_CONF SHUNT_TUNE=chain=9 "$shunt" config
+has "$out" '^\*.spin_us +7 +25 '
 has "$out" "^      from $conf:2$"
-has "$out" '^\*.SHUNT_CHAIN +9 +16 '
+has "$out" '^\*.chain +9 +16 '
+has "$out" '^\*.window +8M +auto '
+has "$out" '^\*.rq +64 +1024 '
 has "$out" '^      from the environment$'
 has "$out" "^# $conf$"
 has "$err" "^shunt config: $conf:4: it is neither SHUNT_NAME = VALUE nor a rule$"
-has "$err" "^shunt config: $conf:5: SHUNT_SQ=1 is invalid"
-has "$err" "^shunt config: $conf:6: there is no variable SHUNT_SPINUS$"
+has "$err" "^shunt config: $conf:5: SHUNT_TUNE: sq=1 is invalid"
+has "$err" "^shunt config: $conf:6: there is no variable SHUNT_SQ: it is a word of SHUNT_TUNE, sq=VALUE$"
 [ "$(wc -l <<<"$err")" = 3 ] || problem "not three lines: $err"
-expect 2 env -u SHUNT_CONF SHUNT_CHAIN=9 "$shunt" config --json
+expect 2 env -u SHUNT_CONF SHUNT_TUNE=chain=9 "$shunt" config --json
 python3 - "$conf" 3<"$work/out" <<'PYTHON' || problem "the JSON is not as it should be: $out"
 import json, sys
 said = json.load(open("/dev/fd/3"))
 rows = {row["name"]: row for row in said["variables"]}
 assert said["files"][-1] == {"path": sys.argv[1], "counts": True}, said["files"]
-spin = rows["SHUNT_SPIN_US"]
+spin = rows["spin_us"]
 assert (spin["value"], spin["from"], spin["file"], spin["line"]) == (7, "file", sys.argv[1], 2), spin
-assert rows["SHUNT_CHAIN"]["from"] == "environment" and "file" not in rows["SHUNT_CHAIN"]
-assert rows["SHUNT_SQ"]["from"] == "default"
+assert rows["chain"]["from"] == "environment" and "file" not in rows["chain"]
+assert rows["sq"]["from"] == "default"
 PYTHON
 
 # $XDG_CONFIG_HOME's takes its place, and SHUNT_CONF that of all.
-echo SHUNT_SPIN_US=6 >"$work/xdg/shunt.conf"
+echo SHUNT_TUNE=spin_us=6 >"$work/xdg/shunt.conf"
 expect 0 env -u SHUNT_CONF XDG_CONFIG_HOME="$work/xdg" "$shunt" config
 has "$out" "^      from $work/xdg/shunt.conf:1$"
 lacks "$out" "$conf"
-echo SHUNT_SPIN_US=5 >"$work/other"
+echo SHUNT_TUNE=spin_us=5 >"$work/other"
 expect 0 env SHUNT_CONF="$work/other" "$shunt" config
 has "$out" "^      from $work/other:1$"
 lacks "$out" "$conf"
 expect 0 env SHUNT_CONF=none "$shunt" config
-has "$out" 'SHUNT_SPIN_US +25 '
+has "$out" 'spin_us +25 '
 expect 2 env SHUNT_CONF="$work/absent" "$shunt" config
 has "$err" 'SHUNT_CONF: there is no such file'
 expect 2 env SHUNT_CONF=other "$shunt" config
@@ -59,7 +61,7 @@ has "$err" "warn: $conf:4: it is neither"
 [ "$(grep "warn: $conf:4" <<<"$err" | sort | uniq -d)" = "" ] || problem "said twice: $err"
 printf 'SHUNT_LOG=debug\nSHUNT_LOG_FILE=%s/log.%%p\n' "$work" >"$conf"
 expect 0 env -u SHUNT_CONF LD_PRELOAD="$library" "$python" -c "$socket"
-printf 'SHUNT_LOG=none\nSHUNT_SQ=1\n' >"$conf"
+printf 'SHUNT_LOG=none\nSHUNT_TUNE=sq=1\n' >"$conf"
 expect 0 env -u SHUNT_CONF LD_PRELOAD="$library" "$python" -c "$socket"
 lacks "$err" shunt
 
@@ -106,8 +108,8 @@ cp -a /etc/passwd /etc/group /etc/nsswitch.conf /etc/ld.so.* "$1/etc" 2>/dev/nul
 mount --bind "$1/etc" /etc
 shift
 unset SHUNT_CONF
-printf 'SHUNT_SPIN_US=3\nSHUNT_CHAIN=4\n' >/etc/shunt.conf
-echo SHUNT_CHAIN=5 >"$HOME/.config/shunt.conf"
+printf 'SHUNT_TUNE=spin_us=3,chain=4\n' >/etc/shunt.conf
+echo SHUNT_TUNE=chain=5 >"$HOME/.config/shunt.conf"
 "$@"
 chown 65534 /etc/shunt.conf
 "$@" && exit 1

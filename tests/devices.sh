@@ -161,7 +161,7 @@ gid siw0 1 0 5254:0012:3456:0000:0000:0000:0000:0000 '' eth0
 netdev eth0 1500 up
 says "d['usable'] is $usable and d['iwarp'] and d['driver'] == 'siw'"
 if [ $usable = True ] && [ "$(ulimit -l)" = unlimited ]; then # else it is said of the memory that can be locked
-	says "'SHUNT_DIRECTORY' in d['remark'] and 'firewall' in d['do']"
+	says "'directory' in d['remark'] and 'firewall' in d['do']"
 	expect 0 "$shunt" doctor --root "$root"
 	has "$out" '^  warn  device +siw0 .*iWARP'
 fi

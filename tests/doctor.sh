@@ -54,13 +54,13 @@ expect 0 "$shunt" doctor --json
 	problem "the JSON: $out"
 
 # Settings of the shell.
-expect 1 env SHUNT_SPIN_US=abc "$shunt" doctor
-row bad setting 'SHUNT_SPIN_US'
+expect 1 env SHUNT_TUNE=spin_us=abc "$shunt" doctor
+row bad setting 'spin_us'
 expect 0 env SHUNT_SPINUS=1 "$shunt" doctor
-row warn setting 'no variable SHUNT_SPINUS; is it SHUNT_SPIN_US'
+row warn setting 'no variable SHUNT_SPINUS; is it SHUNT_TUNE=spin_us'
 expect 1 env SHUNT_SPINUS=1 "$shunt" doctor --strict
-expect 0 env SHUNT_POLL=event SHUNT_SPIN_US=9 "$shunt" doctor
-row warn setting 'SHUNT_SPIN_US has no effect'
+expect 0 env SHUNT_TUNE=poll=event,spin_us=9 "$shunt" doctor
+row warn setting 'spin_us has no effect'
 expect 1 env SHUNT_ENABLE=0 "$shunt" doctor
 row bad policy 'SHUNT_ENABLE=0'
 expect 1 env SHUNT_DEVICE=none "$shunt" doctor
@@ -149,7 +149,7 @@ expect 0 "$shunt" adm "$client" mock auto
 # A peer without Shunt, at either end.
 start python3 "$end" server
 plain=$pid
-start env SHUNT_CLAIM_MS=10 "$shunt" run python3 "$end" client "$said"
+start env SHUNT_TUNE=claim_ms=10 "$shunt" run python3 "$end" client "$said"
 shunted=$pid
 read -r own other <<<"$said"
 expect 0 "$shunt" doctor "$shunted"
@@ -175,9 +175,9 @@ row bad policy 'SHUNT_ENABLE=0'
 read -r own other <<<"$said"
 expect 0 "$shunt" doctor "$server"
 row warn connection "$other $own: the peer was started with SHUNT_ENABLE=0"
-start env LD_PRELOAD="$library" SHUNT_SPIN_US=abc SHUNT_X=1 python3 "$end" client "$port"
+start env LD_PRELOAD="$library" SHUNT_TUNE=spin_us=abc SHUNT_X=1 python3 "$end" client "$port"
 expect 1 "$shunt" doctor "$pid"
-row bad setting SHUNT_SPIN_US
+row bad setting spin_us
 row warn setting SHUNT_X
 
 # The process is asked for memory and descriptors by its own limits.
@@ -208,7 +208,7 @@ if $cc -static -o "$work/static" "$top_srcdir/tests/doctor_plain.c" 2>/dev/null;
 	expect 1 "$shunt" doctor "$pid"
 	row bad program 'statically linked'
 	read -r own other <<<"$said"
-	expect 0 env SHUNT_CLAIM_MS=10 "$shunt" doctor "$server"
+	expect 0 env SHUNT_TUNE=claim_ms=10 "$shunt" doctor "$server"
 	row warn connection "$other $own: the peer runs without Shunt, and cannot run with it: it is statically linked"
 fi
 $cc -DLIKE_GO -o "$work/go" "$top_srcdir/tests/doctor_plain.c" || problem "no program that looks like one of Go"
@@ -223,7 +223,7 @@ if [ "$(id -u)" = 0 ]; then
 	expect 1 "$shunt" doctor "$pid"
 	row bad program 'rights of its own \(AT_SECURE\), so LD_PRELOAD is ignored'
 	read -r own other <<<"$said"
-	expect 0 env SHUNT_CLAIM_MS=10 "$shunt" doctor "$server"
+	expect 0 env SHUNT_TUNE=claim_ms=10 "$shunt" doctor "$server"
 	row warn connection "$other $own: the peer runs without Shunt, and cannot run with it: it was started with rights of its own"
 fi
 

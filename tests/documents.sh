@@ -69,6 +69,11 @@ while read -r name; do
 	grep -qE "^[A-Z]+\(${name#SHUNT_}," core/base/config_table.h || problem "a document names $name, which is no variable"
 done < <(grep -ohE '\bSHUNT_[A-Z_]*[A-Z]\b' README.md SECURITY.md docs/{CARRIED,COMMANDS,COMPATIBILITY,CONFIGURATION,SPEED,TROUBLESHOOTING,dev/FAULTS,dev/RELIABILITY}.md | sort -u)
 
+while read -r word; do
+	grep -qE "^[A-Z]+\($word," core/base/tune_table.h || problem "a document has SHUNT_TUNE=$word, which is no word"
+done < <(grep -ohE '\bSHUNT_TUNE=[a-z_]+=[^ `"]*' README.md SECURITY.md CONTRIBUTING.md docs/*.md docs/dev/*.md tests/README.md |
+	sed 's/^SHUNT_TUNE=//' | tr ',' '\n' | sed -n 's/^\([a-z_]*\)=.*/\1/p' | grep -vxE 'word|name' | sort -u)
+
 # docs/VERSIONS.md says the present wire version.
 wire=$(sed -n 's/^#define SHUNT_WIRE_VERSION \([0-9]*\).*/\1/p' include/shunt/wire.h)
 grep -qF "\`include/shunt/wire.h\`; version $wire." docs/dev/PROTOCOL.md || problem "docs/dev/PROTOCOL.md does not say that the wire version is $wire"

@@ -22,7 +22,7 @@ request=65536
 ill() {
 	local kind=$1 way=$2 count=$3 in
 	shift 3
-	start_telling env SHUNT_POLL_WARN_US=$((ms * 500)) "$@" $shunt_run "$sick" server "$kind" $request "$ms" 2> "$work/server.err"
+	start_telling env SHUNT_TUNE=poll_warn_us=$((ms * 500)) "$@" $shunt_run "$sick" server "$kind" $request "$ms" 2> "$work/server.err"
 	exec {in}<&-
 	server=$server_pid
 	env SHUNT_TRACE=0 "$@" $shunt_run "$sick" client "$server_port" "$way" $request "$count" 2> "$work/client.err" &
@@ -189,6 +189,6 @@ find_mute() {
 # 64 streams into one reader, over a device that is slower than they are. A write takes it a millisecond.
 incast_model="SHUNT_SOFT_MODEL=gbit=2,wqe=1000000,delay=5950"
 find_incast() {
-	one "an incast" "a window that is full" flows sink flood 64 SHUNT_RING_MAX=256K SHUNT_WINDOW=128K "$incast_model"
-	one "one client over the same device" "" traced well ask 1 SHUNT_WINDOW=128K "$incast_model"
+	one "an incast" "a window that is full" flows sink flood 64 SHUNT_TUNE=ring_max=256K,window=128K "$incast_model"
+	one "one client over the same device" "" traced well ask 1 SHUNT_TUNE=window=128K "$incast_model"
 }

@@ -11,7 +11,7 @@ set -u
 # The peer's thread answers when it has been scheduled. A wait that falls asleep writes more, so waits are not asked about.
 # The end of a run is another thread's, and counts once in 32 uses: the run is longer than that.
 count() { # LANES THREADS
-	SHUNT_LANES=$1 THREADS=$2 MODES=epoll COUNT=1000 "$top_srcdir/tests/bench/lines.sh" | tr -d '|' ||
+	SHUNT_TUNE=lanes=$1 THREADS=$2 MODES=epoll COUNT=1000 "$top_srcdir/tests/bench/lines.sh" | tr -d '|' ||
 		problem "nothing was counted for $2 threads"
 }
 

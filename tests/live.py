@@ -135,7 +135,7 @@ def stat(process):
 
 
 def tell(process, name, value):
-    subprocess.run([SHUNT, "adm", str(process.pid), "set", f"SHUNT_{name}", str(value)], check=True,
+    subprocess.run([SHUNT, "adm", str(process.pid), "set", name, str(value)], check=True,
                    stdout=subprocess.DEVNULL)
 
 
@@ -166,27 +166,27 @@ def lanes():
         assert grown["wr_signaled"] >= grown["wr"] - 8 if all_of_them else few, (why, grown)
 
     signals("default", False)
-    for name, value, back in (("SIGNAL_EVERY", 1, 64), ("WINDOW_DEVICE", "1M", 0)):
+    for name, value, back in (("signal_every", 1, 64), ("window_device", "1M", 0)):
         client.set(name, value)
         signals(name, True)
         client.set(name, back)
         signals(name + " back", False)
-    client.set("WINDOW_WR", 4)
+    client.set("window_wr", 4)
     grown = client.growth("turns", 300, 100)
     assert grown["wr_signaled"] >= grown["wr"] // 2 - 8, ("WINDOW_WR", grown)
-    client.set("WINDOW_WR", 512)
+    client.set("window_wr", 512)
     signals("WINDOW_WR back", False)
 
     # Behind each WR of a window that is less than a fragment the next might find it closed.
-    client.set("WINDOW", "4K")
+    client.set("window", "4K")
     signals("WINDOW", True)
-    client.set("WINDOW", 0)
+    client.set("window", 0)
     signals("WINDOW back", False)
     # Every limit that is set while data is under way leaves the way open.
     for value in ("4K", 0, "64K", "1M") * 3:
-        client.set("WINDOW", value)
-        client.set("WINDOW_WR", 2 if value else 512)
-        client.set("WINDOW_DEVICE", value)
+        client.set("window", value)
+        client.set("window_wr", 2 if value else 512)
+        client.set("window_device", value)
         client.do("turns", 5, 300000)
     end(client.process, process)
 
@@ -194,20 +194,20 @@ def lanes():
 def chains():
     """Streams of one lane meet in its queue, because the modelled device takes its time."""
     process, port = server(SHUNT_SOFT_MODEL="connectx3,delay=1000000")
-    client = Client(SHUNT_SOFT_MODEL="connectx3,delay=1000000", SHUNT_WINDOW_WR="8", SHUNT_BRIEF="0")
+    client = Client(SHUNT_SOFT_MODEL="connectx3,delay=1000000", SHUNT_TUNE="window_wr=8,brief=0")
     for count in range(1, 33):
         client.do("connect", port)
         client.do("turns", 5, 100)
         linked(client, port, count)
     grown = client.growth("burst", 10, 100)
     assert grown["doorbells"] < grown["wr"], ("chains", grown)
-    client.set("CHAIN", 1)
+    client.set("chain", 1)
     grown = client.growth("burst", 10, 100)
     assert grown["doorbells"] >= grown["wr"], ("CHAIN", grown)
-    client.set("CHAIN", 16)
+    client.set("chain", 16)
     grown = client.growth("burst", 10, 100)
     assert grown["doorbells"] < grown["wr"], ("CHAIN back", grown)
-    client.set("BATCH", "single")
+    client.set("batch", "single")
     grown = client.growth("burst", 10, 100)
     assert grown["doorbells"] >= grown["wr"], ("BATCH", grown)
     end(client.process, process)
@@ -220,19 +220,19 @@ def waits():
     client.do("connect", port)
     client.do("turns", 100, 100)
     linked(client, port)
-    client.set("POLL", "event")
+    client.set("poll", "event")
     client.do("turns", 10, 100)     # a wait that is under way ends as it began
     grown = client.growth("turns", 300, 100)
     assert grown["spin_hits"] + grown["spin_misses"] == 0 and grown["sleeps"] > 0, ("POLL=event", grown)
     if os.cpu_count() > 1:
-        client.set("POLL", "busy")
+        client.set("poll", "busy")
         client.do("turns", 10, 100)
         grown = client.growth("turns", 300, 100)
         # It sleeps where others have wanted its core.
         assert not grown["sleeps"] or client.counters()["spin_backoffs"], ("POLL=busy", grown)
     # One completion a poll: as many polls that find one as there are completions.
-    client.set("POLL", "event")
-    client.set("POLL_BATCH", 1)
+    client.set("poll", "event")
+    client.set("poll_batch", 1)
     client.do("turns", 10, 100)
     grown = client.growth("turns", 50, 1000000)
     assert grown["polls"] >= grown["completions"] // 8, ("POLL_BATCH", grown)   # rounds of a poll
@@ -246,17 +246,17 @@ def copies():
     client.do("connect", port)
     client.do("turns", 100, 100)
     linked(client, port)
-    client.set("COPY", "memcpy")
+    client.set("copy", "memcpy")
     grown = client.growth("turns", 20, 500000)
     assert grown["copied_past"] == 0, ("COPY=memcpy", grown)
-    client.set("COPY", "nt")
-    tell(process, "COPY", "nt")
+    client.set("copy", "nt")
+    tell(process, "copy", "nt")
     grown = client.growth("turns", 20, 500000)
     assert grown["copied_past"] >= 20 * 500000 // 2, ("COPY=nt", grown)    # short pieces are not
     grown = client.growth("turns", 100, 4000)
     assert grown["copied_past"] == 0, ("COPY=nt, short", grown)
-    client.set("COPY", "auto")
-    for name, value in (("PREFETCH", 4096), ("PREFETCH", 0), ("COPY", "memcpy")):
+    client.set("copy", "auto")
+    for name, value in (("prefetch", 4096), ("prefetch", 0), ("copy", "memcpy")):
         client.set(name, value)
         client.do("turns", 20, 500000)
     end(client.process, process)
@@ -264,25 +264,25 @@ def copies():
 
 def timers():
     """What the service thread waits for."""
-    process, port = server(SHUNT_RETAIN="always")
-    client = Client(SHUNT_RETAIN="always", SHUNT_KEEPALIVE_MS="0", SHUNT_RETURN_MS="600000", SHUNT_RETURN_MAX_MS="600000")
+    process, port = server(SHUNT_TUNE="retain=always")
+    client = Client(SHUNT_TUNE="retain=always,keepalive_ms=0,return_ms=600000,return_max_ms=600000")
     client.do("connect", port)
     client.do("turns", 100, 100)
     linked(client, port)
     assert client.counters()["keepalive_probes"] == 0
-    client.set("KEEPALIVE_MS", 20)
+    client.set("keepalive_ms", 20)
     wait_for("KEEPALIVE_MS", lambda: client.counters()["keepalive_probes"] > 2)
-    client.set("KEEPALIVE_MS", 600000)
-    client.set("KEEPALIVE_MS", 20)
+    client.set("keepalive_ms", 600000)
+    client.set("keepalive_ms", 20)
     probes = client.counters()["keepalive_probes"]
     wait_for("KEEPALIVE_MS again", lambda: client.counters()["keepalive_probes"] > probes + 2)
-    client.set("KEEPALIVE_MS", 0)
+    client.set("keepalive_ms", 0)
     probes = client.counters()["keepalive_probes"]
     time.sleep(0.2)
     assert client.counters()["keepalive_probes"] == probes, "KEEPALIVE_MS=0"
-    client.set("RETURN_MAX_MS", 10)
-    client.set("RETURN_MS", 10)
-    tell(process, "RETURN_MS", 10)
+    client.set("return_max_ms", 10)
+    client.set("return_ms", 10)
+    tell(process, "return_ms", 10)
     subprocess.run([SHUNT, "adm", str(client.process.pid), "failover"], check=True, stdout=subprocess.DEVNULL)
     wait_for("RETURN_MS", lambda: client.counters()["streams_returned"] > 0)
     end(client.process, process)
@@ -291,7 +291,7 @@ def timers():
 def claims():
     """Which connections are claimed."""
     process, port = server()
-    client = Client(SHUNT_BORN="off", SHUNT_BRIEF="1", SHUNT_CLAIM_MS="60000", SHUNT_REFUSED_MS="600000")
+    client = Client(SHUNT_TUNE="born=off,brief=1,claim_ms=60000,refused_ms=600000")
     for _ in range(4):
         client.do("connect", port)
         client.do("close")
@@ -301,13 +301,13 @@ def claims():
     client.do("connect", port)
     client.do("turns", 3, 10)
     assert "linked" not in client.states(port), client.states(port)
-    client.set("BRIEF", 0)
+    client.set("brief", 0)
     client.do("turns", 1, 10)
     linked(client, port)
     end(process)
 
     # A peer without Shunt is remembered for so long as the variable says when it is met.
-    client.set("REFUSED_MS", 0)
+    client.set("refused_ms", 0)
     process, port = server(preload=False)
     client.do("connect", port)
     client.do("turns", 3, 10)
@@ -320,11 +320,11 @@ def claims():
     end(process)
 
     # A program that does not use what it has accepted: its claim is refused after so long.
-    process, port = server("deaf", SHUNT_CLAIM_MS="60000")
+    process, port = server("deaf", SHUNT_TUNE="claim_ms=60000")
     client.do("connect", port)
     client.do("send", 10)
     wait_for("the claim", lambda: client.counters()["claims"] > 2)
-    tell(process, "CLAIM_MS", 10)
+    tell(process, "claim_ms", 10)
     client.do("connect", port)
     client.do("send", 10)
     client.stays("the peer's program has not used it in time")

@@ -15,12 +15,12 @@ sys.stdin.read()'; }
 read -r _ <&"${server[0]}"
 # shellcheck disable=SC2154	# coproc sets it
 pid=$server_PID
-expect 1 "$shunt" adm "$pid" set SHUNT_RQ 64
-has "$err" 'SHUNT_RQ is read when a link is made, and stays: restart the program with it$'
+expect 1 "$shunt" adm "$pid" set rq 64
+has "$err" 'rq is read when a link is made, and stays: restart the program with it$'
 expect 1 "$shunt" adm "$pid" set SHUNT_STATS /tmp/x
 has "$err" 'SHUNT_STATS is read when a program starts, and stays'
-expect 1 "$shunt" adm "$pid" set SHUNT_WINDOW 2G
-has "$err" 'SHUNT_WINDOW=2G is invalid'
+expect 1 "$shunt" adm "$pid" set window 2G
+has "$err" 'window=2G is invalid'
 for name in $("$shunt" config | sed -n 's/^.+\(SHUNT_[A-Z_]*\) .*/\1/p'); do
 	value=$("$shunt" config --json | python3 -c '
 import json, sys

@@ -12,7 +12,7 @@ cat >"$work/listen.py" <<'PYTHON'
 import socket, sys
 socket.create_server(("127.0.0.1", 0))
 PYTHON
-program=(env SHUNT_SPIN_US=abc LD_PRELOAD="$library" "$python" "$work/listen.py")
+program=(env SHUNT_TUNE=spin_us=abc LD_PRELOAD="$library" "$python" "$work/listen.py")
 
 # A program whose standard error is a terminal: what it says there comes out as standard error of this.
 cat >"$work/terminal.py" <<'PYTHON'
@@ -33,14 +33,14 @@ on_terminal=("$python" "$work/terminal.py")
 # it gets messages only if SHUNT_LOG asks for them.
 unset SHUNT_LOG
 expect 0 "${on_terminal[@]}" "${program[@]}"
-has "$err" 'SHUNT_SPIN_US=abc'
+has "$err" 'spin_us=abc'
 expect 0 "${program[@]}"
 [ -z "$err" ] || problem "in a file that nobody has named: $err"
 said=$("${program[@]}" 2>&1 >/dev/null | cat)
 [ -z "$said" ] || problem "in another program's pipe: $said"
 mkdir -p "$work/home/.config" && echo 'SHUNT_LOG = warn' >"$work/home/.config/shunt.conf"
 expect 0 env -u XDG_CONFIG_HOME -u SHUNT_CONF HOME="$work/home" "${program[@]}"
-has "$err" 'SHUNT_SPIN_US=abc'
+has "$err" 'spin_us=abc'
 
 # A daemon that has changed its user keeps HOME, and may not look there.
 other=(setpriv --reuid 65534 --regid 65534 --clear-groups)
@@ -52,11 +52,11 @@ fi
 
 export SHUNT_LOG=warn
 expect 0 "${program[@]}"
-has "$err" 'SHUNT_SPIN_US=abc'
+has "$err" 'spin_us=abc'
 
 # When, who, and as JSON: one object a line.
 time='^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{6}Z '
-has "$err" "${time}shunt\[[0-9]+\]: warn: SHUNT_SPIN_US=abc is invalid"
+has "$err" "${time}shunt\[[0-9]+\]: warn: SHUNT_TUNE: spin_us=abc is invalid"
 expect 0 "${on_terminal[@]}" env SHUNT_LOG_FORMAT=json SHUNT_LOG_FILE="$work/\"quoted\"/log" "${program[@]}"
 "$python" - "$work/err" <<'PYTHON' || problem "no JSON: $err"
 import datetime, json, sys
@@ -66,7 +66,7 @@ for line in lines:
     age = datetime.datetime.now(datetime.timezone.utc) - datetime.datetime.fromisoformat(line["time"][:-1] + "+00:00")
     assert datetime.timedelta() <= age < datetime.timedelta(hours=1), line
     assert line["program"].startswith("python") and line["pid"] > 1 and "stream" not in line, line
-assert '"quoted"' in lines[0]["text"] and "SHUNT_SPIN_US=abc" in lines[1]["text"], lines
+assert '"quoted"' in lines[0]["text"] and "spin_us=abc" in lines[1]["text"], lines
 PYTHON
 
 # A program that writes a title over its arguments, as nginx does, keeps its name.
@@ -82,11 +82,11 @@ expect 0 env SHUNT_STATS="$work/titled" LD_PRELOAD="$library" "$python" "$work/t
 has "$(cat "$work/titled")" '"program":"python[^"]*"'
 
 # The library says what `shunt run` would have said. One that is switched off says nothing.
-expect 0 env SHUNT_SPINUS=1 SHUNT_POLL=event SHUNT_SPIN_US=7 LD_PRELOAD="$library" "$python" "$work/listen.py"
-has "$err" 'warn: there is no variable SHUNT_SPINUS; is it SHUNT_SPIN_US that is meant\?$'
-has "$err" 'warn: SHUNT_SPIN_US has no effect: SHUNT_POLL=event$'
+expect 0 env SHUNT_SPINUS=1 SHUNT_TUNE=poll=event,spin_us=7 LD_PRELOAD="$library" "$python" "$work/listen.py"
+has "$err" 'warn: there is no variable SHUNT_SPINUS; is it SHUNT_TUNE=spin_us that is meant\?$'
+has "$err" 'warn: spin_us has no effect: poll=event$'
 [ "$(wc -l <<<"$err")" = 2 ] || problem "not two lines: $err"
-expect 0 env SHUNT_ENABLE=0 SHUNT_SPINUS=1 SHUNT_POLL=event LD_PRELOAD="$library" "$python" "$work/listen.py"
+expect 0 env SHUNT_ENABLE=0 SHUNT_SPINUS=1 SHUNT_TUNE=poll=event LD_PRELOAD="$library" "$python" "$work/listen.py"
 [ -z "$err" ] || problem "switched off, said: $err"
 
 # A secret that cannot be used is no reason to go without one. A good one is not spoken of.
@@ -130,7 +130,7 @@ for file in "$work/link" "$work/fifo" /dev/null "$work"; do
 	[ -z "$err" ] || problem "not asked for there: $err"
 	expect 0 "${on_terminal[@]}" timeout 20 env SHUNT_LOG_FILE="$file" "${program[@]}"
 	has "$err" "messages go to standard error, not to $file: (it is not a regular file of this user|Is a directory)"
-	has "$err" 'SHUNT_SPIN_US=abc'
+	has "$err" 'spin_us=abc'
 done
 expect 0 env SHUNT_LOG=info SHUNT_LOG_FILE="$work/log" SHUNT_STATS="$work/no/stats" LD_PRELOAD="$library" \
 	"$python" "$work/listen.py"

@@ -241,7 +241,7 @@ def shunted(*role):
     """A real one: it refuses other users itself, as the fake ones do not. And what it says."""
     counts = os.path.join(os.path.dirname(os.path.abspath(__file__)), "metrics_count.py")
     process = subprocess.Popen([SHUNT, "run", sys.executable, counts, "end", *role], stdin=subprocess.PIPE,
-                               stdout=subprocess.PIPE, text=True, env={**os.environ, "SHUNT_SLOW_US": "1"})
+                               stdout=subprocess.PIPE, text=True, env={**os.environ, "SHUNT_TUNE": "slow_us=1"})
     started.append(process)
     return process, process.stdout.readline().strip()
 

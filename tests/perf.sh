@@ -86,17 +86,17 @@ refused 'depth.*-1' --depth -1 pingpong
 refused "transports are tcp and shunt.*'udp'" --transports tcp,udp pingpong
 refused "two transports of the name 'tcp'" --transports tcp,tcp pingpong
 refused 'NAME=VARIABLE=VALUE' --variant plain pingpong
-refused 'no name' --variant =SHUNT_SPIN_US=0 pingpong
-refused "two transports.*'shunt'" --variant shunt=SHUNT_SPIN_US=0 pingpong
-refused 'no VARIABLE=VALUE' --variant a=SHUNT_SPIN_US pingpong
+refused 'no name' --variant =SHUNT_TUNE=spin_us=0 pingpong
+refused "two transports.*'shunt'" --variant shunt=SHUNT_TUNE=spin_us=0 pingpong
+refused 'no VARIABLE=VALUE' --variant a=spin_us pingpong
 refused 'no variable of Shunt.*LD_PRELOAD' --variant a=LD_PRELOAD=x pingpong
 refused 'no variable of Shunt.*SHUNT_NOTHING' --variant a=SHUNT_NOTHING=1 pingpong
 refused 'SHUNT_STATS' --variant a=SHUNT_STATS=/tmp/x pingpong
-refused 'variant a: .*SHUNT_SPIN_US=abc' --variant a=SHUNT_SPIN_US=abc pingpong
+refused 'variant a: .*spin_us=abc' --variant a=SHUNT_TUNE=spin_us=abc pingpong
 refused 'cannot write /nonexistent/x' --csv /nonexistent/x pingpong
 refused 'a .png or a .svg' --plot x.gif pingpong
-expect 2 env SHUNT_SPIN_US=abc "$shunt" perf pingpong
-has "$err" 'SHUNT_SPIN_US=abc'
+expect 2 env SHUNT_TUNE=spin_us=abc "$shunt" perf pingpong
+has "$err" 'spin_us=abc'
 expect 2 env PATH=/nonexistent "$shunt" perf --plot "$work/x.png" pingpong
 has "$err" 'gnuplot, which is not installed'
 expect 0 "$shunt" perf --help
@@ -180,8 +180,8 @@ expect 0 "$shunt" perf --transports shunt --rounds 1 --seconds 0.5 --depth 8 --c
 
 # Chains that fill up while a stream is in them: its bytes go once.
 expect 0 "$shunt" perf --rounds 1 --seconds 0.1 --threads 2 --depth 64 --transports shunt \
-	--variant single=SHUNT_BATCH=single --variant merge=SHUNT_BATCH=merge \
-	--variant chain=SHUNT_BATCH=chain incast:32:64 stream:64
+	--variant single=SHUNT_TUNE=batch=single --variant merge=SHUNT_TUNE=batch=merge \
+	--variant chain=SHUNT_TUNE=batch=chain incast:32:64 stream:64
 lacks "$out" 'FAILED'
 
 # ---- work on the bytes ----

@@ -87,7 +87,7 @@ demands 340 80
 
 # The server's classes while the clients are there; c3 has no rule.
 rules='class c1 declared=c1; class c2 declared=c2 limit=900Gbit'
-qos --clients 3 --rules "$rules" --client SHUNT_SPIN_US=0 --server SHUNT_SPIN_US=0 \
+qos --clients 3 --rules "$rules" --client SHUNT_TUNE=spin_us=0 --server SHUNT_TUNE=spin_us=0 \
 	--at "4:exec >>$work/classes; '$shunt' adm \$SERVER_PID qos"
 has "$(cat "$work/classes")" '^class c1 limit=none: 1 clients'
 has "$(cat "$work/classes")" '^class c2 limit=900Gbit: 1 clients'

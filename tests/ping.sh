@@ -46,7 +46,7 @@ expect 2 "$shunt" ping --matrix list 127.0.0.1
 expect 2 "$shunt" ping --matrix "$work/nothing"
 expect 2 "$shunt" ping --serve 1:2:3
 expect 2 "$shunt" ping-end
-expect 2 env SHUNT_LANES=many "$shunt" ping 127.0.0.1
+expect 2 env SHUNT_TUNE=lanes=many "$shunt" ping 127.0.0.1
 expect 0 "$shunt" ping --help
 narrow "$out"
 

@@ -28,7 +28,7 @@ else
 	for file in README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md docs/*.md docs/dev/*.md tests/README.md tests/lab/README.md man/*.in; do
 		check "$file" "$file"
 	done
-	mapfile -t tables < <(find core -name reason_table.h -o -name config_table.h | sort)
+	mapfile -t tables < <(find core -name reason_table.h -o -name config_table.h -o -name tune_table.h | sort)
 	mapfile -t sources < <(find core preload -name '*.c' | sort)
 	check "reasons and variables" "${tables[@]}"
 	check "messages" "${sources[@]}"

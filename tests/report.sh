@@ -39,10 +39,10 @@ expect 2 "$shunt" report something
 # Two ends, with a secret each way: on the link, in a file, in variables.
 ip address add 10.77.0.1/32 dev lo 2>/dev/null && export END_HOST=10.77.0.1
 head -c 24 /dev/urandom | base64 | tr -d '\n/+' >"$work/key" && chmod 600 "$work/key"
-export SHUNT_TRACE=0 SHUNT_SLOW_US=1 SHUNT_KEY=$work/key SHUNT_PASSPHRASE=hidden-word-1 PASSWORD=hidden-word-2
+export SHUNT_TRACE=0 SHUNT_TUNE=slow_us=1 SHUNT_KEY=$work/key SHUNT_PASSPHRASE=hidden-word-1 PASSWORD=hidden-word-2
 start "$shunt" run python3 "$end" server
 port=$said server=$pid
-start env SHUNT_SPIN_US=7 "$shunt" run python3 "$end" client "$port" payload-of-the-program
+start env SHUNT_TUNE=spin_us=7 "$shunt" run python3 "$end" client "$port" payload-of-the-program
 client=$pid
 read -r own other <<<"$said"
 until "$shunt" stat --json "$client" 2>/dev/null | grep -q '"state": "linked"'; do
@@ -60,7 +60,7 @@ for file in versions.txt devices.json doctor.json stat.json environment.txt limi
 	"processes/$client/log.json" "processes/$server/trace.json"; do
 	[ -s "$files/$file" ] || problem "there is no $file"
 done
-has "$(cat "$files/processes/$client/environment.txt")" '^SHUNT_SPIN_US=7$'
+has "$(cat "$files/processes/$client/environment.txt")" '^SHUNT_TUNE=spin_us=7$'
 has "$(cat "$files/processes/$client/environment.txt")" '^SHUNT_PASSPHRASE=\(not shown\)$'
 has "$(cat "$files/processes/$client/maps")" 'libshunt.so'
 lacks "$(cat "$files/processes/$client/maps")" 'python3'

@@ -54,7 +54,8 @@ for line in sys.stdin:
 
 
 def start(text, **variables):
-    environment = dict(os.environ, SHUNT_BRIEF="0", SHUNT_REFUSED_MS="0", LD_PRELOAD=LIBRARY, **variables)
+    tune = "brief=0,refused_ms=0," + variables.pop("SHUNT_TUNE", "")
+    environment = dict(os.environ, SHUNT_TUNE=tune, LD_PRELOAD=LIBRARY, **variables)
     process = subprocess.Popen([sys.executable, "-c", text], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
                                env=environment)
     atexit.register(process.kill)
@@ -203,7 +204,7 @@ assert after["chosen"] == after["sends"] and after["chosen"] > before["chosen"],
 rules(named.process, "off")
 
 # A stream that returns to a link after its queue pair's death is no new connection.
-back = {"SHUNT_RETAIN": "always", "SHUNT_RETURN_MS": "10"}
+back = {"SHUNT_TUNE": "retain=always,return_ms=10"}
 server = start(SERVER, **back)
 first = int(server.stdout.readline().split()[0])
 client = Client(**back)

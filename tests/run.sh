@@ -32,17 +32,17 @@ expect 7 "$shunt" run sh -c 'echo "$1"; exit 7' sh --help
 [ -z "$err" ] || problem "said: $err"
 
 # Bad values: one line each, nothing started, 2. Unknown names: a warning.
-expect 2 env SHUNT_SPIN_US=abc SHUNT_DEVICE=hard "$shunt" run echo started
+expect 2 env SHUNT_TUNE=spin_us=abc SHUNT_DEVICE=hard "$shunt" run echo started
 lacks "$out" started
-has "$err" '^shunt run: SHUNT_SPIN_US=abc .*0\.\.1000 us.*default.* 25$'
+has "$err" '^shunt run: SHUNT_TUNE: spin_us=abc .*0\.\.1000 us.*default.* 25$'
 has "$err" '^shunt run: SHUNT_DEVICE=hard .*auto\|soft\|verbs\[:NAME\]\|none'
 [ "$(grep -c SHUNT_ <<<"$err")" = 2 ] || problem "not one line a value: $err"
 expect 0 env SHUNT_SPINUS=1 "$shunt" run echo started
 has "$out" started
-has "$err" 'SHUNT_SPINUS; is it SHUNT_SPIN_US that is meant'
-expect 0 env SHUNT_DEVICE=none SHUNT_WINDOW=64K "$shunt" run echo started
+has "$err" 'SHUNT_SPINUS; is it SHUNT_TUNE=spin_us that is meant'
+expect 0 env SHUNT_DEVICE=none SHUNT_TUNE=window=64K "$shunt" run echo started
 has "$out" started
-has "$err" 'SHUNT_WINDOW has no effect: SHUNT_DEVICE=none'
+has "$err" 'window has no effect: SHUNT_DEVICE=none'
 
 # As env(1) where there is nothing to run.
 expect 127 "$shunt" run "$work/missing"

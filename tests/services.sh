@@ -83,7 +83,7 @@ has_library() { # PORT
 
 # A connection to the PORT that is kept gets to the link, or says why not.
 is_linked() {
-	timeout "${WITHIN:-120}" env SHUNT_CLAIM_MS=60000 "$builddir/tools/shunt" run python3 - "$1" "$builddir/tools/shunt" <<-'END'
+	timeout "${WITHIN:-120}" env SHUNT_TUNE=claim_ms=60000 "$builddir/tools/shunt" run python3 - "$1" "$builddir/tools/shunt" <<-'END'
 		import json, os, socket, subprocess, sys
 		connection = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
 		while True:

@@ -50,7 +50,7 @@ number() { # MEMBER FILE
 
 # Nothing is noted by itself, and who waits for what comes is never late.
 export SHUNT_LOG=info SHUNT_LOG_FORMAT=json SHUNT_LOG_FILE="$work/log.%p"
-start calm once SHUNT_SLOW_US=0 SHUNT_SLOW_US=0
+start calm once SHUNT_TUNE=slow_us=0 SHUNT_TUNE=slow_us=0
 unset SHUNT_LOG SHUNT_LOG_FORMAT SHUNT_LOG_FILE
 wait "$client" "$server"
 "$python" - "$work/log.$client" "$work/log.$server" "$port" <<'PYTHON' || problem "lines of the log: $(cat "$work"/log.*)"
@@ -69,23 +69,23 @@ for file in server client; do
 	[ "$(number poll_gaps "$work/$file.json")" = 0 ] || problem "$file: $(cat "$work/$file.json")"
 	[ "$(number slow_steps "$work/$file.json")" = 0 ] || problem "$file: $(cat "$work/$file.json")"
 done
-start away once SHUNT_POLL_WARN_US=10000 SHUNT_POLL_WARN_US=0
+start away once SHUNT_TUNE=poll_warn_us=10000 SHUNT_TUNE=poll_warn_us=0
 wait "$client" "$server"
 [ "$(number poll_gaps "$work/server.json")" -gt 0 ] || problem "no gap: $(cat "$work/server.json")"
 [ "$(number slow_steps "$work/server.json")" = 0 ] || problem "slow steps: $(cat "$work/server.json")"
 [ "$(number poll_gaps "$work/client.json")" = 0 ] || problem "client: $(cat "$work/client.json")"
 
 # While they run.
-start away on SHUNT_POLL_WARN_US=10000 SHUNT_SLOW_US=2000
+start away on SHUNT_TUNE=poll_warn_us=10000 SHUNT_TUNE=slow_us=2000
 until "$shunt" log "$server" | grep -q ' poll .*in all' && "$shunt" log "$client" | grep -q ' room .*in all'; do
 	kill -0 "$client" "$server" || break
 	sleep 0.1
 done
 expect 0 "$shunt" log "$server" "$client"
-has "$out" "^pid $server  .*  SHUNT_POLL_WARN_US=10000  SHUNT_SLOW_US=0$"
+has "$out" "^pid $server  .*  poll_warn_us=10000  slow_us=0$"
 has "$out" '^  20..-..-.. ..:..:..\.......  +[0-9.]+ (ms|s)  poll +fd [0-9]+ 127\.0\.0\.1:'"$port"' > 127\.0\.0\.1:[0-9]+ completions [0-9]+$'
 has "$out" '^  longest +[0-9.]+ (ms|s)  poll +[0-9]+ in all$'
-has "$out" "^pid $client  .*  SHUNT_POLL_WARN_US=0  SHUNT_SLOW_US=2000$"
+has "$out" "^pid $client  .*  poll_warn_us=0  slow_us=2000$"
 has "$out" '  room +fd [0-9]+ 127\.0\.0\.1:[0-9]+ > 127\.0\.0\.1:'"$port"' staged [0-9]+$'
 lacks "$out" 'nothing is noted'
 expect 0 "$shunt" log
@@ -111,9 +111,9 @@ until [ "$(wc -l <"$work/followed")" -gt 0 ]; do
 	kill -0 "$follower" || break
 	sleep 0.1
 done
-expect 0 "$shunt" adm "$server" set SHUNT_POLL_WARN_US 0
+expect 0 "$shunt" adm "$server" set poll_warn_us 0
 expect 0 "$shunt" log "$server"
-has "$out" 'nothing is noted now: both variables are 0'
+has "$out" 'nothing is noted now: both are 0'
 
 # Another user sees nothing.
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then

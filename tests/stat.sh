@@ -24,13 +24,13 @@ has "$out" '^\['
 
 # A plain peer, at either end.
 for shunted in client server; do
-	expect 0 env SHUNT_CLAIM_MS=10 python3 "$top_srcdir/tests/stat_plain.py" "$shunt" "$shunted"
+	expect 0 env SHUNT_TUNE=claim_ms=10 python3 "$top_srcdir/tests/stat_plain.py" "$shunt" "$shunted"
 done
 
 # What waits, on the link.
-expect 0 env SHUNT_CLAIM_MS=10000 SHUNT_LANES=1 python3 "$top_srcdir/tests/stat_queues.py" "$shunt"
+expect 0 env SHUNT_TUNE=claim_ms=10000,lanes=1 python3 "$top_srcdir/tests/stat_queues.py" "$shunt"
 
-expect 0 env SHUNT_CLAIM_MS=10000 SHUNT_FLIP=4096 python3 "$top_srcdir/tests/stat_queues.py" "$shunt" flips
+expect 0 env SHUNT_TUNE=claim_ms=10000,flip=4096 python3 "$top_srcdir/tests/stat_queues.py" "$shunt" flips
 
 # Beside ss(8).
 if command -v ss >"$work/out"; then

@@ -3,7 +3,7 @@
 
 stat_queues.py SHUNT           both ends shunted: what one has sent and the other has not read, on the link; how many
                                bytes were sent, and in how many sends of which size
-stat_queues.py SHUNT flips     the same queues while SHUNT_FLIP moves the directions between the tracks
+stat_queues.py SHUNT flips     the same queues while flip moves the directions between the tracks
 stat_queues.py end server|client [PORT]   one end, which does what its lines say
 """
 import json

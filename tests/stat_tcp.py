@@ -82,7 +82,7 @@ def compare(what, shunt, pid, count):
 
 
 def on_tcp(shunt, address, connect_to, shunted):
-    run = ["env", "SHUNT_CLAIM_MS=10", shunt, "run"]
+    run = ["env", "SHUNT_TUNE=claim_ms=10", shunt, "run"]
     server = End(run if shunted == "server" else [], address, 3, 0)
     client = End(run if shunted == "client" else [], connect_to, 3, server.process.stdout.readline().strip())
     pid = (server if shunted == "server" else client).process.pid
@@ -106,7 +106,7 @@ def on_tcp(shunt, address, connect_to, shunted):
 
 
 def on_link(shunt):
-    run = ["env", "SHUNT_CLAIM_MS=10000", shunt, "run"]
+    run = ["env", "SHUNT_TUNE=claim_ms=10000", shunt, "run"]
     server = End(run, "127.0.0.1", 1, 0)
     client = End(run, "127.0.0.1", 1, server.process.stdout.readline().strip())
     while True:

@@ -163,7 +163,7 @@ static int wait_a_while(struct shunt_child *child)
 
 /*
  * A port is open a moment before links are offered for it, and a client that comes in between stays on
- * TCP for SHUNT_REFUSED_MS. A server that never offers any has had its time.
+ * TCP for refused_ms. A server that never offers any has had its time.
  */
 static int wait_offer(struct shunt_child *child, int port)
 {

@@ -63,6 +63,24 @@ static void inherit(int fd)
 		_exit(126);
 }
 
+/* Words of SHUNT_TUNE go behind the user's: of two with one name the later counts. */
+static int set_variable(char *variable)
+{
+	static const char tune[] = "SHUNT_TUNE";
+	size_t length = sizeof(tune) - 1;
+	const char *had = getenv(tune);
+	char *value;
+	int rc;
+
+	if (!had || strncmp(variable, tune, length) || variable[length] != '=')
+		return putenv(variable);
+	if (asprintf(&value, "%s,%s", had, variable + length + 1) < 0)
+		return -1;
+	rc = setenv(tune, value, 1);
+	free(value);
+	return rc;
+}
+
 /* A bare run is bare even where the user has SHUNT_* set or runs us shunted. */
 static int set_environment(const struct shunt_child_start *start)
 {
@@ -71,7 +89,7 @@ static int set_environment(const struct shunt_child_start *start)
 		return 0;
 	}
 	for (char *const *variable = start->variables; variable && *variable; variable++)
-		if (putenv(*variable))
+		if (set_variable(*variable))
 			return -1;
 	if (start->stats && setenv("SHUNT_STATS", start->stats, 1))
 		return -1;

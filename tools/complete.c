@@ -119,7 +119,8 @@ static void offer_variables(const char *word, const char *tail)
 
 		if (!*tail && row->live != SHUNT_CONFIG_LIVE)
 			continue;
-		snprintf(text, sizeof(text), "%s%s", row->name, tail);
+		snprintf(text, sizeof(text), "%s%s%s",
+			 *tail && shunt_config_is_word(row) ? "SHUNT_TUNE=" : "", row->name, tail);
 		offer_all(word, text, NULL);
 	}
 }

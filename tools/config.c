@@ -13,9 +13,10 @@
 
 static const char help[] =
 	"Usage: shunt config [--json | --man]\n\n"
-	"Shows every variable SHUNT_* with the value that a program started now would see. A star\n"
-	"marks what differs from the default, + what a running program can be told to change. A value of\n"
-	"/etc/shunt.conf or ~/.config/shunt.conf is shown with its file and line.\n\n"
+	"Shows every variable SHUNT_*, and behind them the words of SHUNT_TUNE, with the value that a\n"
+	"program started now would see. A star marks what differs from the default, + what a running\n"
+	"program can be told to change. A value of /etc/shunt.conf or ~/.config/shunt.conf is shown with\n"
+	"its file and line.\n\n"
 	"  --json   the same as JSON\n"
 	"  --man    as a section of a manual page, without values\n\n"
 	"Exit status: 0, or 2 if a variable or a line of a file is invalid.\n";
@@ -26,6 +27,7 @@ static const char *const type_names[] = {
 	[SHUNT_CONFIG_UINT] = "uint",
 	[SHUNT_CONFIG_PATH] = "path",
 	[SHUNT_CONFIG_FORM] = "text",
+	[SHUNT_CONFIG_WORDS] = "words",
 };
 
 /* A path is the environment's, and may hold anything. */
@@ -86,6 +88,13 @@ static json_t *rules_json(const struct shunt_config *c)
 	return all;
 }
 
+/* Whether the words of SHUNT_TUNE begin with this row. */
+static bool is_first_word(const struct shunt_config_row *row)
+{
+	return shunt_config_is_word(row) &&
+	       (row == shunt_config_rows || !shunt_config_is_word(row - 1));
+}
+
 /* Where a value comes from and its meaning have lines of their own: beside the rest there is no room for them. */
 static void print_table(const struct shunt_config *c, const struct shunt_conf_origin *origins)
 {
@@ -98,6 +107,8 @@ static void print_table(const struct shunt_config *c, const struct shunt_conf_or
 
 		shunt_config_value_text(row, c, value, sizeof(value));
 		shunt_config_default_text(row, def, sizeof(def));
+		if (is_first_word(row))
+			printf("\n  Words of SHUNT_TUNE=WORD=VALUE,..., which may change in any version\n");
 		printf("%c%c%-20s %-10s %-10s %s\n", shunt_config_changed(row, c) ? '*' : ' ',
 		       row->live == SHUNT_CONFIG_LIVE ? '+' : ' ', row->name, *value ? value : "-",
 		       *def ? def : "-",
@@ -128,7 +139,8 @@ static json_t *row_json(const struct shunt_config_row *row, const struct shunt_c
 {
 	char range[128];
 
-	return json_pack("{s:s, s:s, s:o, s:o, s:s, s:s, s:b, s:b, s:s}", "name", row->name, "type",
+	return json_pack("{s:s, s:b, s:s, s:o, s:o, s:s, s:s, s:b, s:b, s:s}", "name", row->name,
+			 "word", shunt_config_is_word(row), "type",
 			 type_names[row->type], "value", value_json(row, c), "default",
 			 value_json(row, defaults), "unit", row->unit, "allowed",
 			 shunt_config_range_text(row, range, sizeof(range)), "live",
@@ -195,6 +207,8 @@ static void print_man(void)
 
 		shunt_config_default_text(row, def, sizeof(def));
 		shunt_config_range_text(row, range, sizeof(range));
+		if (is_first_word(row))
+			printf(".SS Words of SHUNT_TUNE\nThey may change in any version.\n");
 		printf(".TP\n.B %s\n%c%s.\n", row->name, row->help[0] & ~0x20, row->help + 1);
 		printf("Allowed: %s; default: %s.\n", range, *def ? def : "none");
 	}

@@ -22,9 +22,9 @@
 
 static const char help[] =
 	"Usage: shunt log [--json] [--follow] [PROCESS...]\n\n"
-	"Shows what took long in shunted processes: the last 1,024 steps that took SHUNT_SLOW_US, and\n"
-	"polls that found arrived bytes SHUNT_POLL_WARN_US after the poll before. Both variables are 0\n"
-	"at first, which is never; `shunt adm PROCESS set SHUNT_SLOW_US 1000` sets one of them. A\n"
+	"Shows what took long in shunted processes: the last 1,024 steps that took slow_us, and\n"
+	"polls that found arrived bytes poll_warn_us after the poll before. Both settings are 0\n"
+	"at first, which is never; `shunt adm PROCESS set slow_us 1000` sets one of them. A\n"
 	"process is a process id or an identity, as `shunt stat` shows it. Without one: all that may\n"
 	"be asked.\n\n"
 	"  --json    an array with an object for each process, as the processes say it\n"
@@ -149,12 +149,12 @@ static void show_process(const json_t *process, uint64_t wall)
 	char program[TEXT_MAX];
 	uint64_t gap = number_of(process, "poll_warn_us"), slow = number_of(process, "slow_us");
 
-	printf("pid %" PRIu64 "  %s  SHUNT_POLL_WARN_US=%" PRIu64 "  SHUNT_SLOW_US=%" PRIu64 "\n",
+	printf("pid %" PRIu64 "  %s  poll_warn_us=%" PRIu64 "  slow_us=%" PRIu64 "\n",
 	       number_of(process, "pid"), text_of(process, "program", program), gap, slow);
 	show_events(process, wall);
 	show_totals(json_object_get(process, "steps"));
 	if (!gap && !slow)
-		puts("  nothing is noted now: both variables are 0");
+		puts("  nothing is noted now: both are 0");
 }
 
 /* --- asking --- */

@@ -159,9 +159,9 @@ const struct shunt_metric shunt_metrics[] = {
 	COUNTER("connections_proven", "counters.connections_proven",
 		"Peers that proved to hold a connection"),
 	COUNTER("births_connected", "counters.births_connected",
-		"Connections that the program made, and that were used again (SHUNT_BORN)."),
+		"Connections that the program made, and that were used again (born)."),
 	COUNTER("births_accepted", "counters.births_accepted",
-		"Connections that the program accepted, and that were used again (SHUNT_BORN)."),
+		"Connections that the program accepted, and that were used again (born)."),
 	COUNTER("connections_disproven", "counters.connections_disproven",
 		"Peers that did not prove to hold a connection"),
 	COUNTER("remote_turned_away", "counters.gate_turned_away",
@@ -194,7 +194,7 @@ const struct shunt_metric shunt_metrics[] = {
 		"Work requests that could not be posted"),
 	COUNTER("poll_gaps", "counters.poll_gaps",
 		"Times that ready bytes waited too long for a poll"),
-	COUNTER("slow_steps", "counters.slow_steps", "Steps that took longer than SHUNT_SLOW_US"),
+	COUNTER("slow_steps", "counters.slow_steps", "Steps that took longer than slow_us"),
 
 	/* Memory. */
 	GAUGE("memory_regions", "counters.memory_regions", "Memory regions that are registered"),

@@ -105,6 +105,21 @@ static int check_variable(char *variable)
 	return 0;
 }
 
+/* Text behind a comma that is no variable belongs to the value before. */
+static char *next_variable(char **rest)
+{
+	char *variable = *rest, *comma = variable;
+
+	if (!variable)
+		return NULL;
+	while ((comma = strchr(comma, ',')) && strncmp(comma + 1, "SHUNT_", 6))
+		comma++;
+	*rest = comma ? comma + 1 : NULL;
+	if (comma)
+		*comma = '\0';
+	return variable;
+}
+
 int perf_transports_variant(struct perf_transports *transports, const char *text)
 {
 	size_t length = strcspn(text, "="), count = 0;
@@ -120,7 +135,7 @@ int perf_transports_variant(struct perf_transports *transports, const char *text
 	transport->shunt = true;
 	strcpy(transport->text, text + length + 1);
 	rest = transport->text;
-	while ((variable = strsep(&rest, ","))) {
+	while ((variable = next_variable(&rest))) {
 		if (count == PERF_VARIABLES_MAX)
 			return wrong("more than 16 variables in", text);
 		if (check_variable(variable))

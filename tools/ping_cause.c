@@ -386,8 +386,7 @@ static const struct rule link_rules[] = {
 	{ "other-user", shut, "run both as one user, or with SHUNT_TRUST=host" },
 	{ "no-shunt", nobody, "start the program there with `shunt run`" },
 	{ "unasked", unasked, "load rdma_ucm and install librdmacm" },
-	{ "unused", unused,
-	  "let the program accept and use its connections, or raise SHUNT_CLAIM_MS" },
+	{ "unused", unused, "let the program accept and use its connections, or raise claim_ms" },
 	{ "reason", engine_says, "docs/CARRIED.md lists the reasons" },
 };
 

@@ -51,8 +51,8 @@ struct arguments {
 static void make_start(struct shunt_child_start *start, const struct shunt_pair_files *files,
 		       const struct ping_options *options, char **argv)
 {
-	static char brief[] = "SHUNT_BRIEF=0", refused[] = "SHUNT_REFUSED_MS=0";
-	static char *const variables[] = { brief, refused, NULL };
+	static char words[] = "SHUNT_TUNE=brief=0,refused_ms=0";
+	static char *const variables[] = { words, NULL };
 
 	*start = (struct shunt_child_start) {
 		.argv = argv,

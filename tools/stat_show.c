@@ -85,11 +85,11 @@ static void show_registering(const json_t *process)
 		return;
 	if (from > 0)
 		printf("  blocking sends: registered in place from %s on (%s)\n",
-		       human((double)from, size), measured ? "measured" : "SHUNT_MR_THRESHOLD");
+		       human((double)from, size), measured ? "measured" : "mr_threshold");
 	else
 		printf("  blocking sends: all are copied (%s)\n",
 		       measured ? "measured: a copy costs less up to 4 MiB" :
-				  "SHUNT_MR_THRESHOLD=0");
+				  "SHUNT_TUNE=mr_threshold=0");
 }
 
 /* A process of a PID namespace that is not visible from here has no number. */

@@ -38,6 +38,7 @@ struct shunt_conf_wrong shunt_variables_load(const char *who, struct shunt_confi
 	shunt_conf_read(&conf, &asker);
 	wrong = shunt_conf_load(&conf, config, &asker, origins);
 	shunt_config_unknown(environ, warn, (void *)who);
+	wrong.values += shunt_config_former(environ); /* what they ask for would not be done */
 	shunt_config_contradictions(config, warn, (void *)who);
 	shunt_config_settle(config);
 	if (files)

@@ -52,7 +52,9 @@ static int run_failover(struct shunt_engine *engine, int count, char **words, st
 	if (count)
 		shunt_answer_put(answer, "failover: %d links\n", count);
 	else
-		shunt_answer_put(answer, "there is no link of which both ends keep what they have sent (SHUNT_RETAIN)\n");
+		shunt_answer_put(
+			answer,
+			"there is no link of which both ends keep what they have sent (retain)\n");
 	return count ? 0 : -1;
 }
 
@@ -104,14 +106,14 @@ static int run_trace(struct shunt_engine *engine, int count, char **words,
 
 static const struct shunt_command commands[] = {
 	{ "failover", "",
-	  "gives up the queue pair of each link: its streams go on over TCP, and return as SHUNT_RETURN_MS says",
+	  "gives up the queue pair of each link: its streams go on over TCP, and return as return_ms says",
 	  0, 0, run_failover },
 	{ "fault", "[RULES]",
 	  "faults on purpose by these rules (docs/dev/FAULTS.md) and no others; without any: no faults",
 	  0, 1, run_fault },
 	{ "help", "", "lists the commands", 0, 0, run_help },
 	{ "log", "[NUMBER]",
-	  "slow steps and gaps between polls (SHUNT_SLOW_US, SHUNT_POLL_WARN_US) as JSON, behind that number if there is one",
+	  "slow steps and gaps between polls (slow_us, poll_warn_us) as JSON, behind that number if there is one",
 	  0, 1, shunt_events_command },
 	{ "mock", "auto|tcp|rdma [FD | LOCAL PEER]",
 	  "which track carries all streams, or one that `shunt stat` shows", 1, 3,
@@ -127,8 +129,8 @@ static const struct shunt_command commands[] = {
 	  "puts these rules (shunt.conf(5)), or those of a file, in force for connections from now on; off: none; "
 	  "without any: shows them",
 	  0, SHUNT_COMMAND_WORDS - 1, shunt_verdict_command },
-	{ "set", "VARIABLE VALUE", "changes one of those that `shunt config` marks with a plus", 2,
-	  2, run_set },
+	{ "set", "NAME VALUE", "changes one of those that `shunt config` marks with a plus", 2, 2,
+	  run_set },
 	{ "trace", "", "shows the last sends of peers that were followed, as JSON (`shunt trace`)",
 	  0, 0, run_trace },
 };

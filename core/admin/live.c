@@ -48,15 +48,15 @@ static const struct {
 	const char *name;
 	void (*follow)(struct shunt_engine *engine);
 } follows[] = {
-	{ "SHUNT_BATCH", follow_lanes },
-	{ "SHUNT_CHAIN", follow_lanes },
-	{ "SHUNT_COPY", follow_lanes },
-	{ "SHUNT_KEEPALIVE_MS", follow_keepalive },
 	{ "SHUNT_LOG", follow_log },
-	{ "SHUNT_SIGNAL_EVERY", follow_lanes },
-	{ "SHUNT_WINDOW", follow_lanes },
-	{ "SHUNT_WINDOW_DEVICE", follow_lanes },
-	{ "SHUNT_WINDOW_WR", follow_lanes },
+	{ "batch", follow_lanes },
+	{ "chain", follow_lanes },
+	{ "copy", follow_lanes },
+	{ "keepalive_ms", follow_keepalive },
+	{ "signal_every", follow_lanes },
+	{ "window", follow_lanes },
+	{ "window_device", follow_lanes },
+	{ "window_wr", follow_lanes },
 };
 
 int shunt_live_set(struct shunt_engine *engine, const char *name, const char *text, char *why,

@@ -361,7 +361,7 @@ static bool has_left(struct shunt_engine *engine, int fd)
 
 /*
  * An arrival is in a receive queue, whether the program polls or not. Where gaps between its polls are counted
- * (SHUNT_POLL_WARN_US), a poll of ours would hide one.
+ * (poll_warn_us), a poll of ours would hide one.
  */
 static void reader_hear(struct shunt_engine *engine)
 {

@@ -95,6 +95,7 @@ struct layer {
 	const struct shunt_conf_asker *asker;
 	struct shunt_conf_origin *origins;
 	struct shunt_conf_wrong wrong;
+	unsigned int line; /* of the file that is read */
 	uint32_t rules; /* of all files so far */
 	size_t rules_end; /* of this file's in config->rule_lines: those of lower ones follow */
 };
@@ -107,11 +108,28 @@ static void complain_line(unsigned int number, const char *why, void *arg)
 	conf_say(layer->asker, layer->file->path, number, why);
 }
 
-static void note_origin(struct layer *layer, const char *name, struct shunt_conf_origin origin)
+static void take_of_file(size_t row, void *arg)
 {
-	for (size_t i = 0; layer->origins && i < shunt_config_count; i++)
-		if (!strcmp(shunt_config_rows[i].name, name))
-			layer->origins[i] = origin;
+	struct layer *layer = arg;
+
+	if (layer->origins)
+		layer->origins[row] = (struct shunt_conf_origin) { .path = layer->file->path,
+								   .line = layer->line };
+}
+
+static void complain_of_file(const char *why, void *arg)
+{
+	struct layer *layer = arg;
+
+	complain_line(layer->line, why, layer);
+}
+
+static void take_of_environment(size_t row, void *arg)
+{
+	struct layer *layer = arg;
+
+	if (layer->origins)
+		layer->origins[row] = (struct shunt_conf_origin) { .environment = true };
 }
 
 /* NULL; or why the rule cannot stand there. Its text is kept: the engine parses it again. */
@@ -148,18 +166,17 @@ static void hear_rule(struct layer *layer, const struct shunt_conf_line *line)
 static void take_line(const struct shunt_conf_line *line, void *arg)
 {
 	struct layer *layer = arg;
-	char why[SHUNT_CONFIG_LINE_MAX];
+	const struct shunt_config_listener listener = { .took = take_of_file,
+							.complain = complain_of_file,
+							.arg = layer };
 
+	layer->line = line->number;
 	if (!line->name)
 		hear_rule(layer, line);
 	else if (!strcmp(line->name, VARIABLE))
 		complain_line(line->number, VARIABLE " counts in the environment alone", layer);
-	else if (shunt_config_set(layer->config, line->name, line->value, why, sizeof(why)))
-		complain_line(line->number, why, layer);
 	else
-		note_origin(layer, line->name,
-			    (struct shunt_conf_origin) { .path = layer->file->path,
-							 .line = line->number });
+		shunt_config_set(layer->config, line->name, line->value, &listener);
 }
 
 static void take_file(struct layer *layer, const struct shunt_conf_text *file)
@@ -176,8 +193,10 @@ static void take_file(struct layer *layer, const struct shunt_conf_text *file)
 		shunt_conf_lines(file->text, file->bytes, &reader);
 }
 
-static void complain_environment(struct layer *layer, const char *line)
+static void complain_of_environment(const char *line, void *arg)
 {
+	struct layer *layer = arg;
+
 	layer->wrong.values++;
 	if (layer->asker->complain)
 		layer->asker->complain(line, layer->asker->carg);
@@ -185,22 +204,20 @@ static void complain_environment(struct layer *layer, const char *line)
 
 static void take_environment(struct layer *layer, bool missing)
 {
-	char why[SHUNT_CONFIG_LINE_MAX];
+	const struct shunt_config_listener listener = { .took = take_of_environment,
+							.complain = complain_of_environment,
+							.arg = layer };
 
-	for (size_t i = 0; i < shunt_config_count; i++) {
+	for (size_t i = 0; i < shunt_config_count && !shunt_config_is_word(&shunt_config_rows[i]);
+	     i++) {
 		const char *name = shunt_config_rows[i].name;
 		const char *text = layer->asker->get(name, layer->asker->arg);
 
-		if (!text || !*text)
-			continue;
-		if (shunt_config_set(layer->config, name, text, why, sizeof(why)))
-			complain_environment(layer, why);
-		else
-			note_origin(layer, name,
-				    (struct shunt_conf_origin) { .environment = true });
+		if (text && *text)
+			shunt_config_set(layer->config, name, text, &listener);
 	}
 	if (missing)
-		complain_environment(layer, VARIABLE ": there is no such file");
+		complain_of_environment(VARIABLE ": there is no such file", layer);
 }
 
 struct search {

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#define TUNE "SHUNT_TUNE: "	/* before a message about a word */
+
 #define K (1ULL << 10)
 #define M (1ULL << 20)
 #define G (1ULL << 30)
@@ -19,25 +21,29 @@
 #define AUTO SHUNT_CONFIG_AUTO
 
 #define BOOL(NAME, field, DEF, LV, HELP)                                                  \
-	{ .name = "SHUNT_" #NAME, .words = "0|1", .unit = "", .help = HELP, .max = 1,     \
+	{ .name = PREFIX #NAME, .words = "0|1", .unit = "", .help = HELP, .max = 1,     \
 	  .def = DEF, .type = SHUNT_CONFIG_BOOL, .live = LV,                              \
 	  .offset = offsetof(struct shunt_config, field) },
 #define ENUM(NAME, field, WORDS, DEF, LV, HELP)                                           \
-	{ .name = "SHUNT_" #NAME, .words = WORDS, .unit = "", .help = HELP, .def = DEF,   \
+	{ .name = PREFIX #NAME, .words = WORDS, .unit = "", .help = HELP, .def = DEF,   \
 	  .type = SHUNT_CONFIG_ENUM, .live = LV,                                          \
 	  .offset = offsetof(struct shunt_config, field) },
 #define UINT(NAME, field, MIN, MAX, DEF, FLAGS, UNIT, LV, HELP)                           \
-	{ .name = "SHUNT_" #NAME, .unit = UNIT, .help = HELP, .min = MIN, .max = MAX,     \
+	{ .name = PREFIX #NAME, .unit = UNIT, .help = HELP, .min = MIN, .max = MAX,     \
 	  .def = DEF, .flags = FLAGS, .type = SHUNT_CONFIG_UINT, .live = LV,              \
 	  .offset = offsetof(struct shunt_config, field) },
 #define PATH(NAME, field, LV, HELP)                                                       \
-	{ .name = "SHUNT_" #NAME, .unit = "", .help = HELP, .type = SHUNT_CONFIG_PATH,    \
+	{ .name = PREFIX #NAME, .unit = "", .help = HELP, .type = SHUNT_CONFIG_PATH,    \
 	  .live = LV, .offset = offsetof(struct shunt_config, field) },
 
 #define FORM(NAME, field, CHECK, WORDS, DEF, LV, HELP)                                    \
-	{ .name = "SHUNT_" #NAME, .words = WORDS, .check = CHECK, .unit = "", .text = DEF, \
+	{ .name = PREFIX #NAME, .words = WORDS, .check = CHECK, .unit = "", .text = DEF, \
 	  .help = HELP, .type = SHUNT_CONFIG_FORM, .live = LV,                            \
 	  .offset = offsetof(struct shunt_config, field) },
+
+#define WORDS(NAME, FORM, HELP)                                                           \
+	{ .name = PREFIX #NAME, .words = FORM, .unit = "", .help = HELP,                  \
+	  .type = SHUNT_CONFIG_WORDS, .live = FIXED },
 
 int shunt_config_device(const char *text, const char **name)
 {
@@ -128,7 +134,11 @@ static int name_check(const char *text, char *why, size_t bytes)
 }
 
 const struct shunt_config_row shunt_config_rows[] = {
+#define PREFIX SHUNT_CONFIG_PREFIX
 #include "core/base/config_table.h"
+#undef PREFIX
+#define PREFIX ""
+#include "core/base/tune_table.h"
 };
 
 const size_t shunt_config_count = sizeof(shunt_config_rows) / sizeof(shunt_config_rows[0]);
@@ -148,6 +158,11 @@ static int is_text(const struct shunt_config_row *row)
 	return row->type == SHUNT_CONFIG_PATH || row->type == SHUNT_CONFIG_FORM;
 }
 
+int shunt_config_is_word(const struct shunt_config_row *row)
+{
+	return strncmp(row->name, SHUNT_CONFIG_PREFIX, sizeof(SHUNT_CONFIG_PREFIX) - 1) != 0;
+}
+
 static const char *default_text(const struct shunt_config_row *row)
 {
 	return row->text ? row->text : "";
@@ -157,7 +172,7 @@ static void set_default(const struct shunt_config_row *row, struct shunt_config 
 {
 	if (is_text(row))
 		strcpy((char *)c + row->offset, default_text(row));
-	else
+	else if (row->type != SHUNT_CONFIG_WORDS)
 		*number_field(row, c) = row->def;
 }
 
@@ -277,6 +292,8 @@ static int parse_value(const struct shunt_config_row *row, const char *text,
 		return parse_text(row, text, SHUNT_CONFIG_PATH_MAX, c);
 	case SHUNT_CONFIG_FORM:
 		return row->check(text, NULL, 0) ? -1 : parse_text(row, text, SHUNT_CONFIG_FORM_MAX, c);
+	case SHUNT_CONFIG_WORDS:
+		break;	/* its rows have the values */
 	}
 	return -1;
 }
@@ -311,9 +328,29 @@ static const char *simple_text(const struct shunt_config_row *row, uint64_t n, c
 	return buf;
 }
 
+/* "poll=busy,window=1M" of those that are not the default, as far as there is room. */
+static const char *words_text(const struct shunt_config *c, char *buf, size_t len)
+{
+	char value[64];
+	size_t n = 0;
+
+	*buf = '\0';
+	for (size_t i = 0; i < shunt_config_count && n < len; i++) {
+		const struct shunt_config_row *row = &shunt_config_rows[i];
+
+		if (shunt_config_is_word(row) && shunt_config_changed(row, c))
+			n += (size_t)snprintf(
+				buf + n, len - n, "%s%s=%s", n ? "," : "", row->name,
+				simple_text(row, number_of(row, c), value, sizeof(value)));
+	}
+	return buf;
+}
+
 const char *shunt_config_value_text(const struct shunt_config_row *row,
 				    const struct shunt_config *c, char *buf, size_t len)
 {
+	if (row->type == SHUNT_CONFIG_WORDS)
+		return words_text(c, buf, len);
 	if (!is_text(row))
 		return simple_text(row, number_of(row, c), buf, len);
 	snprintf(buf, len, "%s", (const char *)c + row->offset);
@@ -322,7 +359,7 @@ const char *shunt_config_value_text(const struct shunt_config_row *row,
 
 const char *shunt_config_default_text(const struct shunt_config_row *row, char *buf, size_t len)
 {
-	if (!is_text(row))
+	if (!is_text(row) && row->type != SHUNT_CONFIG_WORDS)
 		return simple_text(row, row->def, buf, len);
 	snprintf(buf, len, "%s", default_text(row));
 	return buf;
@@ -343,8 +380,19 @@ const char *shunt_config_range_text(const struct shunt_config_row *row, char *bu
 	return buf;
 }
 
+static int any_word_changed(const struct shunt_config *c)
+{
+	for (size_t i = 0; i < shunt_config_count; i++)
+		if (shunt_config_is_word(&shunt_config_rows[i]) &&
+		    shunt_config_changed(&shunt_config_rows[i], c))
+			return 1;
+	return 0;
+}
+
 int shunt_config_changed(const struct shunt_config_row *row, const struct shunt_config *c)
 {
+	if (row->type == SHUNT_CONFIG_WORDS)
+		return any_word_changed(c);
 	if (is_text(row))
 		return strcmp((const char *)c + row->offset, default_text(row)) != 0;
 	return number_of(row, c) != row->def;
@@ -360,7 +408,23 @@ static const struct shunt_config_row *row_of(const char *name)
 
 int shunt_config_known(const char *name)
 {
-	return row_of(name) != NULL;
+	const struct shunt_config_row *row = row_of(name);
+
+	return row && !shunt_config_is_word(row);
+}
+
+const char *shunt_config_word_of(const char *name, char *buf, size_t len)
+{
+	const struct shunt_config_row *row;
+	size_t skip = sizeof(SHUNT_CONFIG_PREFIX) - 1, n = 0;
+
+	if (strncmp(name, SHUNT_CONFIG_PREFIX, skip))
+		return NULL;
+	for (name += skip; name[n] && n + 1 < len; n++)
+		buf[n] = name[n] >= 'A' && name[n] <= 'Z' ? (char)(name[n] - 'A' + 'a') : name[n];
+	buf[n] = '\0';
+	row = name[n] ? NULL : row_of(buf);
+	return row && shunt_config_is_word(row) ? row->name : NULL;
 }
 
 /* A value from the environment may be anything; a complaint is one short printable line. */
@@ -385,7 +449,8 @@ static void say_invalid(const struct shunt_config_row *row, const struct shunt_c
 	if (row->check)
 		row->check(text, why, sizeof(why));
 	shunt_config_value_text(row, c, used, sizeof(used));
-	snprintf(line, len, "%s=%s is invalid: %s%sallowed is %s%s; the %s is used: %s", row->name,
+	snprintf(line, len, "%s%s=%s is invalid: %s%sallowed is %s%s; the %s is used: %s",
+		 shunt_config_is_word(row) ? TUNE : "", row->name,
 		 quotable(text, quoted, sizeof(quoted)),
 		 quotable(why, printable, sizeof(printable)), *why ? "; " : "",
 		 shunt_config_range_text(row, range, sizeof(range)),
@@ -394,20 +459,95 @@ static void say_invalid(const struct shunt_config_row *row, const struct shunt_c
 		 *used ? used : "none");
 }
 
-int shunt_config_set(struct shunt_config *c, const char *name, const char *text, char *why,
-		     size_t len)
+static void tell(const struct shunt_config_listener *listener, const char *line)
+{
+	if (listener && listener->complain)
+		listener->complain(line, listener->arg);
+}
+
+/* One value of a row: 0, or 1 and a complaint. */
+static int set_row(struct shunt_config *c, const struct shunt_config_row *row, const char *text,
+		   const struct shunt_config_listener *listener)
+{
+	char line[SHUNT_CONFIG_LINE_MAX];
+
+	if (parse_value(row, text, c)) {
+		say_invalid(row, c, text, line, sizeof(line));
+		tell(listener, line);
+		return 1;
+	}
+	if (listener && listener->took)
+		listener->took((size_t)(row - shunt_config_rows), listener->arg);
+	return 0;
+}
+
+/* "spin_us=7", which is cut in two. */
+static int set_word(struct shunt_config *c, char *word,
+		    const struct shunt_config_listener *listener)
+{
+	char line[256], quoted[64], lower[64];
+	const struct shunt_config_row *row;
+	char *value = strchr(word, '=');
+
+	if (value)
+		*value++ = '\0';
+	row = row_of(word);
+	if (row && value && *value && shunt_config_is_word(row))
+		return set_row(c, row, value, listener);
+	quotable(word, quoted, sizeof(quoted));
+	if (row && shunt_config_is_word(row))
+		snprintf(line, sizeof(line), TUNE "%s has no value: %s=VALUE", quoted, quoted);
+	else if (row)
+		snprintf(line, sizeof(line), TUNE "%s is a variable of its own", quoted);
+	else if (shunt_config_word_of(word, lower, sizeof(lower)))
+		snprintf(line, sizeof(line), TUNE "there is no word %s; it is %s", quoted, lower);
+	else
+		snprintf(line, sizeof(line), TUNE "there is no word %s; `shunt config` lists them",
+			 quoted);
+	tell(listener, line);
+	return 1;
+}
+
+static int set_words(struct shunt_config *c, const char *text,
+		     const struct shunt_config_listener *listener)
+{
+	static const char blanks[] = ", \t\r\n";
+	char word[128];
+	int invalid = 0;
+
+	for (text += strspn(text, blanks); *text; text += strspn(text, blanks)) {
+		size_t length = strcspn(text, blanks),
+		       kept = length < sizeof(word) ? length : sizeof(word) - 1;
+
+		memcpy(word, text, kept);
+		word[kept] = '\0';
+		invalid += set_word(c, word, listener);
+		text += length;
+	}
+	return invalid;
+}
+
+int shunt_config_set(struct shunt_config *c, const char *name, const char *text,
+		     const struct shunt_config_listener *listener)
 {
 	const struct shunt_config_row *row = row_of(name);
-	char quoted[64];
+	char line[256], quoted[64], lower[64];
+	const char *word;
 
-	if (!row)
-		snprintf(why, len, "there is no variable %s",
-			 quotable(name, quoted, sizeof(quoted)));
-	else if (parse_value(row, text, c))
-		say_invalid(row, c, text, why, len);
+	if (row && row->type == SHUNT_CONFIG_WORDS)
+		return set_words(c, text, listener);
+	if (row && !shunt_config_is_word(row))
+		return set_row(c, row, text, listener);
+	quotable(name, quoted, sizeof(quoted));
+	word = row ? row->name : shunt_config_word_of(name, lower, sizeof(lower));
+	if (word)
+		snprintf(line, sizeof(line),
+			 "there is no variable %s: it is a word of SHUNT_TUNE, %s=VALUE", quoted,
+			 word);
 	else
-		return 0;
-	return -1;
+		snprintf(line, sizeof(line), "there is no variable %s", quoted);
+	tell(listener, line);
+	return 1;
 }
 
 /* A ring cannot grow from more to less: such a pair counts as one invalid value. */
@@ -418,10 +558,10 @@ int shunt_config_check(struct shunt_config *c, void (*complain)(const char *, vo
 
 	if (c->ring_min <= c->ring_max)
 		return 0;
-	least = row_of("SHUNT_RING_MIN")->def;
-	most = row_of("SHUNT_RING_MAX")->def;
+	least = row_of("ring_min")->def;
+	most = row_of("ring_max")->def;
 	snprintf(line, sizeof(line),
-		 "SHUNT_RING_MIN=%lluK is invalid: allowed is at most SHUNT_RING_MAX, here %lluK; "
+		 TUNE "ring_min=%lluK is invalid: allowed is at most ring_max, here %lluK; "
 		 "the defaults of both are used: %lluK and %lluK",
 		 (unsigned long long)(c->ring_min / K), (unsigned long long)(c->ring_max / K),
 		 (unsigned long long)(least / K), (unsigned long long)(most / K));
@@ -435,19 +575,16 @@ int shunt_config_check(struct shunt_config *c, void (*complain)(const char *, vo
 int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *name, void *arg),
 		      void *arg, void (*complain)(const char *line, void *arg), void *carg)
 {
-	char why[SHUNT_CONFIG_LINE_MAX];
+	const struct shunt_config_listener listener = { .complain = complain, .arg = carg };
 	int invalid = 0;
 
 	shunt_config_defaults(c);
-	for (size_t i = 0; i < shunt_config_count; i++) {
+	for (size_t i = 0; i < shunt_config_count && !shunt_config_is_word(&shunt_config_rows[i]);
+	     i++) {
 		const char *text = get(shunt_config_rows[i].name, arg);
 
-		if (!text || !*text ||
-		    !shunt_config_set(c, shunt_config_rows[i].name, text, why, sizeof(why)))
-			continue;
-		if (complain)
-			complain(why, carg);
-		invalid++;
+		if (text && *text)
+			invalid += shunt_config_set(c, shunt_config_rows[i].name, text, &listener);
 	}
 	return invalid + shunt_config_check(c, complain, carg);
 }
@@ -455,11 +592,15 @@ int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *nam
 int shunt_config_change(struct shunt_config *c, const char *name, const char *text, char *why, size_t len)
 {
 	const struct shunt_config_row *row = row_of(name);
-	char range[128], quoted[64];
+	char range[128], quoted[64], lower[64];
 	struct shunt_config fresh;
 
 	if (!row) {
-		snprintf(why, len, "there is no variable %s", quotable(name, quoted, sizeof(quoted)));
+		const char *word = shunt_config_word_of(name, lower, sizeof(lower));
+
+		snprintf(why, len, "there is no variable %s%s%s",
+			 quotable(name, quoted, sizeof(quoted)), word ? "; it is the word " : "",
+			 word ? word : "");
 		return -1;
 	}
 	if (row->live != SHUNT_CONFIG_LIVE || is_text(row)) {

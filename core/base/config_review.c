@@ -9,7 +9,7 @@
 
 #include "core/base/config.h"
 
-#define PREFIX "SHUNT_"
+#define PREFIX SHUNT_CONFIG_PREFIX
 #define NAME_MAX_BYTES 64	/* of a name that is looked for; a longer one is misspelt beyond recognition */
 
 #define LINE_MAX_BYTES 800	/* of a complaint; the caller's stack may be a thread's smallest */
@@ -70,54 +70,71 @@ static bool extends(const char *longer, const char *name)
 	return length && !strncasecmp(longer, name, length) && longer[length] == '_';
 }
 
-/* The variable that is meant, or NULL: a third of the letters may be wrong, or a word missing or too many. */
-static const char *nearest(const char *name)
+/* Without SHUNT_. */
+static const char *bare(const struct shunt_config_row *row)
+{
+	return row->name + (shunt_config_is_word(row) ? 0 : sizeof(PREFIX) - 1);
+}
+
+/* The variable or word that is meant, or NULL: a third of the letters may be wrong, or a word missing or too many. */
+static const struct shunt_config_row *nearest(const char *name)
 {
 	size_t length = strlen(name);
 	unsigned int best = (unsigned int)(length < 3 ? 1 : length / 3 < 3 ? length / 3 : 3) + 1;
-	const char *found = NULL, *related = NULL;
+	const struct shunt_config_row *found = NULL, *related = NULL;
 
 	for (size_t i = 0; i < shunt_config_count; i++) {
-		const char *variable = shunt_config_rows[i].name + sizeof(PREFIX) - 1;
-		unsigned int far = distance(name, variable);
+		const struct shunt_config_row *row = &shunt_config_rows[i];
+		unsigned int far = distance(name, bare(row));
 
 		if (far < best) {
 			best = far;
-			found = shunt_config_rows[i].name;
+			found = row;
 		}
-		if (!related && (extends(name, variable) || extends(variable, name)))
-			related = shunt_config_rows[i].name;
+		if (!related && (extends(name, bare(row)) || extends(bare(row), name)))
+			related = row;
 	}
 	return found ? found : related;
 }
 
 static void complain_name(const char *name, complain_call *complain, void *arg)
 {
-	char line[LINE_MAX_BYTES];
-	const char *meant = nearest(name + sizeof(PREFIX) - 1);
+	char line[LINE_MAX_BYTES], lower[NAME_MAX_BYTES];
+	const struct shunt_config_row *meant = nearest(name + sizeof(PREFIX) - 1);
 
-	if (meant)
-		snprintf(line, sizeof(line), "there is no variable %s; is it %s that is meant?", name, meant);
+	if (shunt_config_word_of(name, lower, sizeof(lower)))
+		snprintf(line, sizeof(line),
+			 "%s does not count: it is a word of SHUNT_TUNE: SHUNT_TUNE=%s=VALUE", name,
+			 lower);
+	else if (meant)
+		snprintf(line, sizeof(line), "there is no variable %s; is it %s%s that is meant?",
+			 name, shunt_config_is_word(meant) ? "SHUNT_TUNE=" : "", meant->name);
 	else
 		snprintf(line, sizeof(line), "there is no variable %s; `shunt config` lists them", name);
 	review_say(line, complain, arg);
 }
 
+/* The name of a SHUNT_ variable in such an entry that the table has not, cut to the buffer; or NULL. */
+static const char *unknown_name(const char *entry, char name[NAME_MAX_BYTES])
+{
+	size_t length = strcspn(entry, "=");
+
+	if (strncmp(entry, PREFIX, sizeof(PREFIX) - 1))
+		return NULL;
+	if (length >= NAME_MAX_BYTES)
+		length = NAME_MAX_BYTES - 1;
+	memcpy(name, entry, length);
+	name[length] = '\0';
+	return shunt_config_known(name) ? NULL : name;
+}
+
 int shunt_config_unknown(char *const *environment, complain_call *complain, void *arg)
 {
+	char name[NAME_MAX_BYTES];
 	int count = 0;
 
 	for (; environment && *environment; environment++) {
-		char name[NAME_MAX_BYTES];
-		size_t length = strcspn(*environment, "=");
-
-		if (strncmp(*environment, PREFIX, sizeof(PREFIX) - 1))
-			continue;
-		if (length >= sizeof(name))
-			length = sizeof(name) - 1;
-		memcpy(name, *environment, length);
-		name[length] = '\0';
-		if (shunt_config_known(name))
+		if (!unknown_name(*environment, name))
 			continue;
 		complain_name(name, complain, arg);
 		count++;
@@ -125,14 +142,25 @@ int shunt_config_unknown(char *const *environment, complain_call *complain, void
 	return count;
 }
 
+int shunt_config_former(char *const *environment)
+{
+	char name[NAME_MAX_BYTES], lower[NAME_MAX_BYTES];
+	int count = 0;
+
+	for (; environment && *environment; environment++)
+		count += unknown_name(*environment, name) &&
+			 shunt_config_word_of(name, lower, sizeof(lower));
+	return count;
+}
+
 /* ---- values ---- */
 
-/* A name of these tables, without SHUNT_. */
+/* A name of these tables: a word, or a variable without SHUNT_. */
 static const struct shunt_config_row *row_of(const char *name)
 {
 	size_t i = 0;
 
-	while (strcmp(shunt_config_rows[i].name + sizeof(PREFIX) - 1, name))
+	while (strcmp(bare(&shunt_config_rows[i]), name))
 		i++;
 	return &shunt_config_rows[i];
 }
@@ -178,7 +206,7 @@ static bool is_silent(const struct shunt_config *c)
 
 static bool does_not_adapt(const struct shunt_config *c)
 {
-	return !is_word(c, "POLL", "adaptive");
+	return !is_word(c, "poll", "adaptive");
 }
 
 static bool does_not_spin(const struct shunt_config *c)
@@ -193,12 +221,12 @@ static bool does_not_retry(const struct shunt_config *c)
 
 static bool does_not_chain(const struct shunt_config *c)
 {
-	return is_word(c, "BATCH", "single") || is_word(c, "BATCH", "merge");
+	return is_word(c, "batch", "single") || is_word(c, "batch", "merge");
 }
 
 static bool admits_all(const struct shunt_config *c)
 {
-	return is_word(c, "ADMIT", "none");
+	return is_word(c, "admit", "none");
 }
 
 static bool is_never_slow(const struct shunt_config *c)
@@ -231,19 +259,19 @@ static const struct {
 	const char *names;
 } idle[] = {
 	{ "ENABLE", is_off, "- ENABLE CONF LOG LOG_FILE" },
-	{ "DEVICE", is_none, "- ENABLE CONF DEVICE LOG LOG_FILE STATS SEED FAULT" },
+	{ "DEVICE", is_none, "- ENABLE CONF DEVICE LOG LOG_FILE STATS seed FAULT" },
 	{ "DEVICE", is_verbs, "SOFT_MODEL" },
-	{ "DEVICE", is_soft, "SILENCE_S KEY TOS PORTS" },
+	{ "DEVICE", is_soft, "silence_s KEY TOS PORTS" },
 	{ "LOG", is_silent, "LOG_FILE" },
-	{ "POLL", does_not_adapt, "SPIN_US POLL_RETRY" },
-	{ "SPIN_US", does_not_spin, "POLL_RETRY" },
-	{ "POLL_RETRY", does_not_retry, "SPIN_US" },
-	{ "BATCH", does_not_chain, "CHAIN" },
-	{ "ADMIT", admits_all, "WINDOW WINDOW_WR" },
-	{ "MOCK", stays_on_link, "SLOW_MS SLOW_TIMES" },
-	{ "MOCK", stays_on_tcp, "FLIP" },
-	{ "SLOW_MS", is_never_slow, "SLOW_TIMES" },
-	{ "RETURN_MS", does_not_return, "RETURN_MAX_MS" },
+	{ "poll", does_not_adapt, "spin_us poll_retry" },
+	{ "spin_us", does_not_spin, "poll_retry" },
+	{ "poll_retry", does_not_retry, "spin_us" },
+	{ "batch", does_not_chain, "chain" },
+	{ "admit", admits_all, "window window_wr" },
+	{ "MOCK", stays_on_link, "slow_ms slow_times" },
+	{ "MOCK", stays_on_tcp, "flip" },
+	{ "slow_ms", is_never_slow, "slow_times" },
+	{ "return_ms", does_not_return, "return_max_ms" },
 };
 
 static bool has_word(const char *words, const char *word)
@@ -265,7 +293,8 @@ static bool is_set(const struct shunt_config *c, const struct shunt_config_row *
 {
 	const uint64_t *number = (const uint64_t *)((const char *)c + row->offset);
 
-	return shunt_config_changed(row, c) && (row->type != SHUNT_CONFIG_UINT || *number);
+	return row->type != SHUNT_CONFIG_WORDS && shunt_config_changed(row, c) &&
+	       (row->type != SHUNT_CONFIG_UINT || *number);
 }
 
 /* "SHUNT_A, SHUNT_B" of those that are set and idle; how many. */
@@ -277,7 +306,7 @@ static int list_idle(const struct shunt_config *c, const char *names, char *buf,
 	*buf = '\0';
 	for (size_t i = 0; i < shunt_config_count; i++) {
 		const struct shunt_config_row *row = &shunt_config_rows[i];
-		bool named = has_word(names, row->name + sizeof(PREFIX) - 1);
+		bool named = has_word(names, bare(row));
 
 		if (named == (*names == '-') || !is_set(c, row))
 			continue;
@@ -298,7 +327,8 @@ static int find_idle(const struct shunt_config *c, complain_call *complain, void
 
 		if (!found)
 			continue;
-		snprintf(line, sizeof(line), "%s ha%s no effect: SHUNT_%s=%.32s", names, found > 1 ? "ve" : "s", idle[i].by,
+		snprintf(line, sizeof(line), "%s ha%s no effect: %s=%.32s", names,
+			 found > 1 ? "ve" : "s", row_of(idle[i].by)->name,
 			 shunt_config_value_text(row_of(idle[i].by), c, value, sizeof(value)));
 		review_say(line, complain, arg);
 		count++;
@@ -321,11 +351,11 @@ static const struct {
 	uint64_t part;	/* 2: half of the other */
 	bool equal;	/* as much is too much, too */
 } excessive[] = {
-	{ "RING_MIN", "ARENA", "no ring has room, and connections stay on TCP", 2, true },
-	{ "RING_MAX", "ARENA", "rings do not grow so far", 2, true },
-	{ "RETURN_MS", "RETURN_MAX_MS", "that is the longest time", 1, false },
-	{ "SIGNAL_EVERY", "SQ", "one in half of that queue is taken", 2, false },
-	{ "WINDOW_WR", "SQ", "that queue is full before", 1, false },
+	{ "ring_min", "arena", "no ring has room, and connections stay on TCP", 2, true },
+	{ "ring_max", "arena", "rings do not grow so far", 2, true },
+	{ "return_ms", "return_max_ms", "that is the longest time", 1, false },
+	{ "signal_every", "sq", "one in half of that queue is taken", 2, false },
+	{ "window_wr", "sq", "that queue is full before", 1, false },
 };
 
 static int find_excessive(const struct shunt_config *c, complain_call *complain, void *arg)
@@ -354,11 +384,11 @@ static int find_small_region(const struct shunt_config *c, complain_call *compla
 {
 	char line[LINE_MAX_BYTES], value[64], most[64];
 
-	if (c->mr_bytes >= c->ring_max || !shunt_config_changed(row_of("MR"), c))
+	if (c->mr_bytes >= c->ring_max || !shunt_config_changed(row_of("mr"), c))
 		return 0;
-	snprintf(line, sizeof(line), "SHUNT_MR=%s is less than SHUNT_RING_MAX=%s, which is used instead",
-		 shunt_config_value_text(row_of("MR"), c, value, sizeof(value)),
-		 shunt_config_value_text(row_of("RING_MAX"), c, most, sizeof(most)));
+	snprintf(line, sizeof(line), "mr=%s is less than ring_max=%s, which is used instead",
+		 shunt_config_value_text(row_of("mr"), c, value, sizeof(value)),
+		 shunt_config_value_text(row_of("ring_max"), c, most, sizeof(most)));
 	review_say(line, complain, arg);
 	return 1;
 }

@@ -14,6 +14,9 @@ struct shunt_config;
  */
 int shunt_config_unknown(char *const *environment, void (*complain)(const char *line, void *arg), void *arg);
 
+/* How many of these names are words of SHUNT_TUNE, which were variables once. */
+int shunt_config_former(char *const *environment);
+
 /* The same of settings that contradict each other. A value that is the default does not contradict anything. */
 int shunt_config_contradictions(const struct shunt_config *c, void (*complain)(const char *line, void *arg), void *arg);
 

@@ -20,9 +20,9 @@
 #include <stdint.h>
 #include <string.h>
 
-enum shunt_copy_choice { SHUNT_COPY_AUTO, SHUNT_COPY_MEMCPY, SHUNT_COPY_NT };	/* words of SHUNT_COPY */
+enum shunt_copy_choice { SHUNT_COPY_AUTO, SHUNT_COPY_MEMCPY, SHUNT_COPY_NT };	/* words of `copy` */
 
-#define SHUNT_COPY_LARGE (12 << 10) /* bytes; shorter copies are plain, whatever SHUNT_COPY says */
+#define SHUNT_COPY_LARGE (12 << 10) /* bytes; shorter copies are plain, whatever `copy` says */
 
 /* By plain stores. False: a fault. */
 bool shunt_copy_plain(void *to, const void *from, size_t bytes) __attribute__((warn_unused_result));

@@ -12,7 +12,7 @@
 enum shunt_fault_action {
 	SHUNT_FAULT_DELAY,	/* completions are seen later */
 	SHUNT_FAULT_STALL,	/* and those behind them, for a time or until the rules change */
-	SHUNT_FAULT_DROP,	/* this WR and all behind it vanish; after SHUNT_DEAD_MS the QP fails */
+	SHUNT_FAULT_DROP,	/* this WR and all behind it vanish; after dead_ms the QP fails */
 	SHUNT_FAULT_KILL,	/* the QP goes to the error state */
 	SHUNT_FAULT_POST,	/* post_send does not take the WR */
 	SHUNT_FAULT_CORRUPT,	/* of a message to the peer: what it must see to be wrong */

@@ -11,6 +11,7 @@ base_sources = \
 	core/base/config.c core/base/config.h \
 	core/base/config_review.c core/base/config_review.h \
 	core/base/config_table.h \
+	core/base/tune_table.h \
 	core/base/copy.c core/base/copy.h \
 	core/base/cycles.h \
 	core/base/deadline.c core/base/deadline.h \

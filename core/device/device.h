@@ -69,7 +69,7 @@ struct shunt_device_kind {
 	const char *name;
 	uint32_t number;	/* as HELLO says it */
 	uint32_t streams;	/* control lines of a link; each is registered as long as the link lives */
-	uint32_t lanes;		/* of a link, where SHUNT_LANES leaves it to us */
+	uint32_t lanes;		/* of a link, where `lanes` leaves it to us */
 	uint32_t max_inline;	/* worth asking for in create_qp, which gives what it can */
 	bool zero_based;	/* a peer calls the first byte of an arena 0, not by its address here */
 	bool copies;		/* it copies what a WR carries itself, and knows SHUNT_SEND_PLAIN and SHUNT_SEND_PAST */

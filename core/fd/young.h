@@ -14,7 +14,7 @@
  * It becomes a stream:
  *
  * - once it has lasted: shunt_young_begins.
- * - when a peer's claim comes, and when a claim has waited for SHUNT_CLAIM_MS: all do: core/peer/claim_grant.c.
+ * - when a peer's claim comes, and when a claim has waited for claim_ms: all do: core/peer/claim_grant.c.
  * - with a call that the record does not serve, such as poll, shutdown, dup, a second epoll set, one-shot events,
  *   most options: shunt_lookup in preload/process.h.
  * - when statistics are asked for, and before a command of shunt adm: core/admin/.

@@ -13,7 +13,7 @@
 #include "core/trace/probe.h"
 #include "core/poll/group.h"
 
-#define CHAIN_MAX 64	/* of SHUNT_CHAIN */
+#define CHAIN_MAX 64	/* of `chain` */
 #define UNAWAITED 8	/* WRs in a row that wake nobody: they take receives of a peer that sleeps */
 
 struct shunt_chain {

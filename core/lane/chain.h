@@ -13,7 +13,7 @@
 #include "core/lane/lane.h"
 
 int shunt_chain_init(struct shunt_lane *lane);
-/* lane.chains or SHUNT_CHAIN has changed; no chain is under construction. */
+/* lane.chains or `chain` has changed; no chain is under construction. */
 void shunt_chain_change(struct shunt_lane *lane) SHUNT_REQUIRES(lane->lock);
 void shunt_chain_fini(struct shunt_lane *lane);
 

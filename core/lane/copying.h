@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a device that copies itself shall write the bytes of a WR (LN-12, SHUNT_COPY): a send flag of its own.
+ * How a device that copies itself shall write the bytes of a WR (LN-12, `copy`): a send flag of its own.
  *
  * A place of the peer's ring that was used a moment ago lies in the cache of the peer's core. Plain stores fetch each
  * line from there, and the reader fetches it back: the dearest way between two cores. Stores past the caches spare the
@@ -14,7 +14,7 @@
 
 /* Bytes from one use of a place to the next up to which `auto` writes past the caches. 0: never. */
 uint64_t shunt_copying_near(void);
-/* SHUNT_COPY has been set. lane.lock held, or nobody else knows the lane. */
+/* `copy` has been set. lane.lock held, or nobody else knows the lane. */
 void shunt_copying_configure(struct shunt_lane *lane);
 
 /* Of a WR of at least lane->copies_from bytes. */

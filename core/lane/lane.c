@@ -18,7 +18,7 @@
 
 #define USUAL_WINDOW (1 << 20)
 
-enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* SHUNT_BATCH's words */
+enum { BATCH_SINGLE, BATCH_MERGE, BATCH_CHAIN, BATCH_HYBRID };	/* `batch`'s words */
 
 /* A queue, or a window, full of unsignaled WRs would never empty (PF-11). */
 static void configure(struct shunt_lane *lane)
@@ -37,7 +37,7 @@ static void configure(struct shunt_lane *lane)
 	shunt_copying_configure(lane);
 }
 
-/* SHUNT_WINDOW=auto: a stream may fill the window if the lane keeps bytes until they have arrived (send_queue.h). */
+/* SHUNT_TUNE=window=auto: a stream may fill the window if the lane keeps bytes until they have arrived (send_queue.h). */
 static uint64_t usual_window(const struct shunt_lane *lane)
 {
 	uint64_t widest = lane->group->config->stage_max;

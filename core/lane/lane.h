@@ -4,7 +4,7 @@
  *
  * A send on an idle lane is posted at once, straight from the program's buffer when it fits inline. When the lane is
  * busy or out of credit, bytes are staged per stream, and the lane's holder serves all streams. Contiguous bytes of a
- * stream become one WR, several streams one chain with one doorbell, as SHUNT_BATCH allows. Later arrivals leave at
+ * stream become one WR, several streams one chain with one doorbell, as `batch` allows. Later arrivals leave at
  * once: they mark the lane dirty. The holder looks again after it has left the lock, so no flush is lost (PF-07).
  *
  * Nothing ever waits in order to be merged. Bytes are held back in two cases. The stream has a WR under way that will
@@ -69,11 +69,11 @@ struct shunt_lane {
 	uint32_t serial;		/* of this process' lanes, from 0: rules of faults name it */
 	uint64_t peer_controls;		/* address of the peer's control lines */
 	uint32_t copies_from;		/* bytes of a WR from which on copying.c says how the device copies them */
-	bool copies_past;		/* SHUNT_COPY=nt: past the caches */
+	bool copies_past;		/* SHUNT_TUNE=copy=nt: past the caches */
 	uint32_t max_inline, frag_bytes, sq_depth, signal_every;
 	uint32_t max_sges;	/* parts that one WR may have: no more than SHUNT_LANE_SGES */
 	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */
-	_Atomic bool merges; /* SHUNT_BATCH; written with the lock, read with none */
+	_Atomic bool merges; /* `batch`; written with the lock, read with none */
 	bool chains; /* the same */
 	bool fetches;			/* the device fetches what is longer than max_inline itself, from
 					 * registered memory, until the WR is complete */
@@ -154,7 +154,7 @@ static inline bool shunt_lane_merges(const struct shunt_lane *lane)
 int shunt_lane_init(struct shunt_lane *lane);
 void shunt_lane_fini(struct shunt_lane *lane);
 /*
- * SHUNT_BATCH, SHUNT_CHAIN, SHUNT_SIGNAL_EVERY or a window has changed. False: the send queue is full and nothing has
+ * `batch`, `chain`, signal_every or a window has changed. False: the send queue is full and nothing has
  * changed, so the caller comes again. Service thread.
  */
 bool shunt_lane_change(struct shunt_lane *lane);

@@ -8,11 +8,11 @@
  * empty. Work requests are built then and not before, so waiting bytes are merged. Between the fragments of a large
  * send the queue is served too.
  *
- * SHUNT_BATCH says what becomes of contiguous bytes of a stream, and of several work requests:
+ * `batch` says what becomes of contiguous bytes of a stream, and of several work requests:
  *
  *	single  each send is its own; each has a doorbell
- *	merge   one work request, up to SHUNT_FRAG; each has a doorbell
- *	chain   each send is its own; one doorbell for up to SHUNT_CHAIN
+ *	merge   one work request, up to `frag`; each has a doorbell
+ *	chain   each send is its own; one doorbell for up to `chain`
  *	hybrid  one work request; one doorbell
  *
  * A lone send on an idle lane is posted at once, whatever the mode. Bytes that could be posted are kept back for two

@@ -6,12 +6,12 @@
  *
  * They live and die together: what makes one of them useless ends the link for all of them (link.c).
  *
- * A link has SHUNT_LANES lanes, or as many as the peer wants if that is fewer. The default is 1 on the soft device,
+ * A link has `lanes` lanes, or as many as the peer wants if that is fewer. The default is 1 on the soft device,
  * where a QP is no faster for not being alone and costs 90 KiB and a descriptor. It is 4 on RDMA devices, which work
  * on several QPs at a time. If queues or memory do not suffice for all, there are fewer.
  *
  * A stream gets the lane with the fewest streams. Each lane has a merge queue, a window, both credits, posted
- * receives and doorbells of its own; SHUNT_WINDOW_DEVICE is one for all lanes. A link that is half alive would raise
+ * receives and doorbells of its own; window_device is one for all lanes. A link that is half alive would raise
  * every question of a failover for each stream.
  */
 #ifndef SHUNT_CORE_LANE_LANES_H
@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include "shunt/wire.h"
 
-#define SHUNT_LANES_AUTO UINT64_MAX	/* of SHUNT_LANES */
+#define SHUNT_LANES_AUTO UINT64_MAX	/* of `lanes` */
 
 struct shunt_device;
 struct shunt_lane_hooks;
@@ -43,7 +43,7 @@ struct shunt_lanes {
 struct shunt_lane;
 struct shunt_link;
 
-/* How many a link on this device shall have, by SHUNT_LANES. */
+/* How many a link on this device shall have, by `lanes`. */
 uint32_t shunt_lanes_wanted(uint64_t wanted, const struct shunt_device *device);
 /* Memory for so many, which the link has until it is destroyed. False: there is none. */
 bool shunt_lanes_reserve(struct shunt_link *link, uint32_t count);

@@ -10,7 +10,7 @@
  *
  * A lane that keeps bytes needs to know which have arrived, and has a window: how many may be under way. A stage of
  * 64 KiB bears no more than that for each round trip. So both grow to the bandwidth-delay product: the rate at which
- * bytes arrive, times the shortest round trip seen. Within SHUNT_STAGE_MAX, and 64 times that for all streams of the
+ * bytes arrive, times the shortest round trip seen. Within stage_max, and 64 times that for all streams of the
  * process. A direction in which nothing has been sent for some seconds has the small one again
  * (core/recovery/reclaim.c).
  *
@@ -20,7 +20,7 @@
  * a stream; everything else takes the stage. A seat stays as long as there is a pin, because the region is the link's.
  *
  * Keeping what was sent. A QP can die while both processes live. Where the peer's memory cannot be seen (an RDMA
- * device; SHUNT_RETAIN=always for tests of the same code on the soft device) a lane retains. Every send goes through
+ * device; SHUNT_TUNE=retain=always for tests of the same code on the soft device) a lane retains. Every send goes through
  * the stage, and every chain ends in a signaled WR. A completion means that the peer's device has acknowledged the
  * message, and that its own completion is in memory of the peer. An acknowledgement of the engine would take a message
  * for each quarter of a stage. The path is measured only while a send finds the stage full and all of it posted. The
@@ -101,7 +101,7 @@ bool shunt_send_queue_may_widen(const struct shunt_seat *seat);
 bool shunt_send_queue_narrow(struct shunt_seat *seat);
 /*
  * Takes up to `bytes` of `from` into the stage, behind tx.offset, until that holds `most`.
- * `apart`: a send of its own, not to be merged with the next (SHUNT_BATCH single and chain).
+ * `apart`: a send of its own, not to be merged with the next (`batch` single and chain).
  */
 size_t shunt_send_queue_take(struct shunt_seat *seat, struct shunt_iov *from, size_t bytes,
 			     uint64_t most, bool apart);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The rule about slow completions (core/peer/mock.c). A lane that waits for a completion and has had none
- * SHUNT_SLOW_MS later is slow. If that is so at SHUNT_SLOW_TIMES looks in a row, the lane's streams send over TCP, for SHUNT_RETURN_MS at first. The first WR under
+ * slow_ms later is slow. If that is so at slow_times looks in a row, the lane's streams send over TCP, for return_ms at first. The first WR under
  * way counts, not the last: a full window on a busy wire takes long, and is carried all the time. The service thread
  * looks only while the device has WRs that it has not carried out: elsewhere nothing is timed, and nothing woken.
  *

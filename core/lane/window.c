@@ -68,7 +68,7 @@ static void aimd_completed(struct shunt_window *window, uint64_t bytes, uint64_t
 	}
 }
 
-static const struct shunt_admission policies[] = {	/* in the order of SHUNT_ADMIT's words */
+static const struct shunt_admission policies[] = {	/* in the order of `admit`'s words */
 	{ .name = "static", .start = static_start },
 	{ .name = "aimd", .start = aimd_start, .completed = aimd_completed },
 	{ .name = "none", .start = none_start },

@@ -13,7 +13,7 @@
  * the send queue, and for data the windows of the lane and of all lanes. A request that is alone may always go. A
  * gate of a room above is asked last, for that one too (core/qos/throttle.h).
  *
- * SHUNT_ADMIT names the policy. A policy is one row of a table with three hooks: start, admit (may it be posted?),
+ * `admit` names the policy. A policy is one row of a table with three hooks: start, admit (may it be posted?),
  * completed (so many bytes, after so many ns). There are static, aimd and none. With aimd the window grows by a
  * fragment a round, and shrinks by a quarter when completions take twice the shortest time seen.
  *
@@ -34,7 +34,7 @@ struct shunt_window;
 extern const char *const shunt_limit_names[SHUNT_LIMITS];
 
 struct shunt_admission {
-	const char *name;	/* value of SHUNT_ADMIT */
+	const char *name;	/* value of `admit` */
 	void (*start)(struct shunt_window *window, const struct shunt_config *config);
 	/* May so many more bytes be posted, within the limits? NULL: always. */
 	bool (*admit)(struct shunt_window *window, uint32_t bytes);
@@ -76,7 +76,7 @@ struct shunt_window {		/* lane.lock, except P: group.lock */
 	_Atomic uint64_t edge;	/* P: where the limit in bytes is reached: done + bytes */
 	_Atomic uint64_t done;	/* P: of what was posted, known to be complete */
 	uint64_t signal_at;	/* `posted` from which on a WR must be signaled */
-	uint64_t usual;		/* bytes, where SHUNT_WINDOW is auto; set before the window is */
+	uint64_t usual;		/* bytes, where `window` is auto; set before the window is */
 	uint64_t wrs;		/* limits; UINT64_MAX: none */
 	uint64_t most_wrs;	/* in flight when one was signaled, ever */
 	bool asked;		/* the policy, the device's window or the gate has a say in every WR */

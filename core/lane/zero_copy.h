@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include "core/base/verbs.h"
 
-#define SHUNT_ZERO_COPY_AUTO UINT64_MAX	/* SHUNT_MR_THRESHOLD=auto */
+#define SHUNT_ZERO_COPY_AUTO UINT64_MAX	/* SHUNT_TUNE=mr_threshold=auto */
 
 /* Bytes from which on a registration costs less than a copy; UINT64_MAX: it never does. */
 uint64_t shunt_zero_copy_measure(const struct shunt_verbs *verbs, struct ibv_pd *pd, uint64_t (*now)(void));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The arena of a link: address space, backed on touch, that RDMA reaches. It begins with the control lines, which are
- * a memory region of their own for as long as the link lives. Behind them come blocks of equal size (SHUNT_MR), out
+ * a memory region of their own for as long as the link lives. Behind them come blocks of equal size (`mr`), out
  * of which rings are carved, and stages if the device reads from them. Parts of a block are powers of two from 4 KiB.
  * A block is registered as a memory region when no other has room. It is let go, with its pages, when it has been
  * empty for a while (XR-14).
@@ -24,7 +24,7 @@
  * - Rings are mapped once, and a message is cut where the ring wraps. A wrap costs one more work request a turn of
  *   the ring. Two views of every ring would be four mappings a connection, and vm.max_map_count is 65530: about
  *   16,000 connections, and four system calls an upgrade.
- * - Blocks are larger than SHUNT_MR where the device would not have enough regions for the arena. They are smaller
+ * - Blocks are larger than `mr` where the device would not have enough regions for the arena. They are smaller
  *   where less than two of them would fit.
  */
 #ifndef SHUNT_CORE_LINK_ARENA_H
@@ -72,7 +72,7 @@ struct shunt_arena {
 	struct shunt_lock lock;
 	struct shunt_arena_memory memory;
 	struct ibv_mr *lines;	/* the control lines */
-	uint32_t block_log;	/* SHUNT_MR, made to fit the arena and the device */
+	uint32_t block_log;	/* `mr`, made to fit the arena and the device */
 	uint32_t first, count;	/* blocks count from the beginning of the arena; those before `first` are lines */
 	struct shunt_arena_block *blocks;
 	uint32_t strays;	/* times that something was given back which was not out: the engine errs */

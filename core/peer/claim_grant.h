@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The accepting side of a claim: the claimed connection is looked for among those that our program has
- * accepted. The claim is parked until the program uses it, at most SHUNT_CLAIM_MS. Service thread.
+ * accepted. The claim is parked until the program uses it, at most claim_ms. Service thread.
  */
 #ifndef SHUNT_CORE_PEER_CLAIM_GRANT_H
 #define SHUNT_CORE_PEER_CLAIM_GRANT_H

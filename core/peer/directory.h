@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The directory of this host (docs/dev/PROTOCOL.md, "Across hosts"): a TCP listener at one port,
- * SHUNT_DIRECTORY. Other hosts ask there who listens at an address of this host. It stands in for
+ * `directory`. Other hosts ask there who listens at an address of this host. It stands in for
  * the connection manager at iWARP devices, whose listener would take the TCP port of the program.
  *
  * The processes of a user share the port (SO_REUSEPORT), so each answers for all. A question for an

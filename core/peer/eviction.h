@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A link that no connection uses for SHUNT_LINK_IDLE_S ends, with its queue pairs and its registered memory (XR-46). The end
+ * A link that no connection uses for link_idle_s ends, with its queue pairs and its registered memory (XR-46). The end
  * that connected to the peer decides, because it alone claims connections on the link. The next connection to that process
  * makes a link anew. Service thread.
  */

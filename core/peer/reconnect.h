@@ -16,11 +16,11 @@
  * Then streams of the line are claimed again, 64 at a time. A stream is let go of by the dead link when it is quiet.
  * It becomes a candidate (its seat begins anew; offsets go on), and attaches as any other. bytes.tcp, resent and
  * aside say which part of the kernel's count was ours. A stream that is not quiet, or that the acceptor refuses, is
- * tried again after SHUNT_RETURN_MS. Each time that is twice as long, up to 64 times. A stream that has ended a
+ * tried again after return_ms. Each time that is twice as long, up to 64 times. A stream that has ended a
  * direction stays on TCP.
  *
- * The rest is SHUNT_RETURN_MS. It is twice the former one where the link had not lasted ten times that, up to
- * SHUNT_RETURN_MAX_MS. comebacks and streams_returned count both.
+ * The rest is return_ms. It is twice the former one where the link had not lasted ten times that, up to
+ * return_max_ms. comebacks and streams_returned count both.
  */
 #ifndef SHUNT_CORE_PEER_RECONNECT_H
 #define SHUNT_CORE_PEER_RECONNECT_H

@@ -15,7 +15,7 @@
 #include "core/service.h"
 #include "core/stream/tuple.h"
 
-/* A peer may take so long to come to the gate, or SHUNT_CLAIM_MS if that is longer. */
+/* A peer may take so long to come to the gate, or claim_ms if that is longer. */
 #define TICKET_NS 5000000000ull
 #define QUIET_NS 60000000000ull /* between two lines about hosts with another key */
 

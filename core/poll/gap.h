@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Gaps between polls (XR-27). The process has not polled for SHUNT_POLL_WARN_US, no thread slept in
+ * Gaps between polls (XR-27). The process has not polled for poll_warn_us, no thread slept in
  * a wait, and the next poll finds bytes that have arrived. No device says when they came, so the
  * gap is the longest time that they can have waited. group.lock held throughout.
  *
- * - Gaps between polls. With SHUNT_POLL_WARN_US each poll notes when it began. It is 0 at first, because a look at
+ * - Gaps between polls. With poll_warn_us each poll notes when it began. It is 0 at first, because a look at
  *   the clock costs about as much as a poll that finds nothing. A later poll that finds bytes of a stream so long
  *   after is a gap, told once. It is none while a thread sleeps on the completion channel: the arrival wakes that
  *   thread. A device says nothing of when bytes came, so the gap is the longest time that they can have waited. A
- *   completion of a send is late only if a poll has looked in vain: SHUNT_SLOW_US counts up to that poll.
+ *   completion of a send is late only if a poll has looked in vain: slow_us counts up to that poll.
  */
 #ifndef SHUNT_CORE_POLL_GAP_H
 #define SHUNT_CORE_POLL_GAP_H
@@ -25,7 +25,7 @@ struct shunt_gap {	/* of the last poll that was timed; group.lock */
 	uint64_t none_at;	/* it began then and left nothing in the CQs; 0: it may have left something */
 };
 
-/* A timed poll: for this, or for SHUNT_SLOW_US. */
+/* A timed poll: for this, or for slow_us. */
 #define shunt_gap_is_timed(group)                                                \
 	((shunt_config_live(&(group)->config->poll_warn_us) |     \
 	  shunt_config_live(&(group)->config->slow_us)) != 0)

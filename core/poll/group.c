@@ -10,7 +10,7 @@
 #include "core/loop/loop.h"
 #include "core/base/sys.h"
 
-#define BATCH_MAX 64	/* of SHUNT_POLL_BATCH: completions taken with one ibv_poll_cq (RB-17) */
+#define BATCH_MAX 64	/* of poll_batch: completions taken with one ibv_poll_cq (RB-17) */
 #define POLL_ROUNDS 8	/* at most, so that one poll is bounded */
 
 /*

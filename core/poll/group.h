@@ -15,7 +15,7 @@
 #include "core/poll/lane_counters.h"
 #include "core/poll/gap.h"
 
-#define SHUNT_CQS_MAX 64	/* beyond SHUNT_CQS they are made as lanes need them */
+#define SHUNT_CQS_MAX 64	/* beyond `cqs` they are made as lanes need them */
 #define SHUNT_LANE_ROWS 1024	/* 2^n: 8,192 links of strangers are eight in a row */
 
 struct shunt_group;
@@ -111,7 +111,7 @@ struct shunt_group {
 	struct shunt_lane *lane_rows[SHUNT_LANE_ROWS];	/* the same lanes, by the last bits of their queue pairs' numbers */
 	struct shunt_lane_stats ended;		/* what those that are gone had counted */
 	struct shunt_stream *settle;		/* have a switch to pass, if nobody is reading */
-	_Atomic uint64_t inflight;	/* data bytes posted and not known to be complete, where SHUNT_WINDOW_DEVICE is set */
+	_Atomic uint64_t inflight;	/* data bytes posted and not known to be complete, where window_device is set */
 	uint64_t arms, events, sleeps, kicks;
 	uint64_t spins, spin_hits;	/* that found nothing, that found something */
 	uint64_t backoffs;		/* times a thread gave up spinning for a while */
@@ -165,7 +165,7 @@ struct shunt_rest {
 bool shunt_group_rest(struct shunt_group *group, struct shunt_rest *rest);
 /* Takes the events that ended a sleep. */
 void shunt_group_take_event(struct shunt_group *group);
-/* The same, and as many completions as SHUNT_POLL takes with one wake-up. No lock right of group.lock held. */
+/* The same, and as many completions as `poll` takes with one wake-up. No lock right of group.lock held. */
 void shunt_group_hear(struct shunt_group *group);
 /* As shunt_group_poll_locked(), after an event was taken. */
 void shunt_group_hear_locked(struct shunt_group *group);

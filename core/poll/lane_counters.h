@@ -11,9 +11,9 @@ enum shunt_limit {	/* what keeps a lane from posting */
 	SHUNT_LIMIT_RING,	/* room in the peer's ring (credit) */
 	SHUNT_LIMIT_RECEIVES,	/* receives that the peer has posted */
 	SHUNT_LIMIT_SQ,		/* slots of the send queue */
-	SHUNT_LIMIT_BYTES,	/* SHUNT_WINDOW */
-	SHUNT_LIMIT_WRS,	/* SHUNT_WINDOW_WR */
-	SHUNT_LIMIT_DEVICE,	/* SHUNT_WINDOW_DEVICE */
+	SHUNT_LIMIT_BYTES,	/* `window` */
+	SHUNT_LIMIT_WRS,	/* window_wr */
+	SHUNT_LIMIT_DEVICE,	/* window_device */
 	SHUNT_LIMIT_POLICY,	/* the policy's own word */
 	SHUNT_LIMIT_GATE,	/* the gate of a room above */
 	SHUNT_LIMITS

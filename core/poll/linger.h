@@ -22,7 +22,7 @@ struct shunt_linger {
 	uint64_t yield;	/* ns: when next */
 };
 
-/* False: this look is not to go on: SHUNT_POLL does not spin, or it has not paid lately. */
+/* False: this look is not to go on: `poll` does not spin, or it has not paid lately. */
 bool shunt_linger_begin(struct shunt_group *group, struct shunt_linger *linger);
 /* Nothing was found. True: look again. *yielded: others may have run since. */
 bool shunt_linger_on(struct shunt_group *group, struct shunt_linger *linger, bool *yielded);

@@ -8,7 +8,7 @@
 #define DISPLACED 100000	/* ns: no turn of a spin takes so long while its thread has the core */
 #define STAY 50000		/* ns between two looks around of a wait that stays */
 
-/* In the order of the words of SHUNT_POLL. */
+/* In the order of the words of `poll`. */
 static const struct shunt_polling modes[] = {
 	{ .name = "event" },
 	{ .name = "batch", .bounded = true },

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a wait looks for completions before it sleeps: the modes of SHUNT_POLL (RB-16, RB-19), and the spin that
+ * How a wait looks for completions before it sleeps: the modes of `poll` (RB-16, RB-19), and the spin that
  * two of them know. The waits ask; they do not know the modes by name.
  *
  * A call's own first look takes all that has come, in every mode. Before the wait arms, and with one wake-up, it
  * takes:
  *
  *	event     nothing; then what is there, so each burst has an event
- *	batch     nothing; then SHUNT_POLL_BATCH at most. The rest raises no event, so the wait looks once more
+ *	batch     nothing; then poll_batch at most. The rest raises no event, so the wait looks once more
  *	hybrid    all, until a poll finds nothing; and so again
  *	adaptive  as hybrid, then it spins: Algorithm 3 of RDMAbox with a hook that success resets
  *	busy      it does not arm while it has the core for itself. Each 50 µs it yields the core, and looks for closes,
  *		  switches and cancellation
  *
- * - Spin (adaptive). It ends with the first of three: SHUNT_SPIN_US, twice what a sleep costs here, or
- *   SHUNT_POLL_RETRY polls in a row that found nothing. Any completion starts the count again; 120 is the paper's
+ * - Spin (adaptive). It ends with the first of three: spin_us, twice what a sleep costs here, or
+ *   poll_retry polls in a row that found nothing. Any completion starts the count again; 120 is the paper's
  *   value, 0 makes it hybrid. Time is the better measure, because a poll may cost 30 ns or microseconds. So by
  *   default the count never ends a spin first.
  * - Fruitless spins. After n fruitless tries in a row only every 2^n-th wait spins, at worst every 64th. A try that
@@ -46,7 +46,7 @@ struct shunt_group;
 struct shunt_polling {
 	const char *name;
 	bool drains;	/* polls until a poll finds nothing before it arms; otherwise arms at once */
-	bool bounded;	/* one wake-up takes SHUNT_POLL_BATCH completions and no more */
+	bool bounded;	/* one wake-up takes poll_batch completions and no more */
 	bool spins;	/* goes on polling after that, as long as it pays */
 	bool stays;	/* goes on polling as long as there is something to wait for */
 };

@@ -4,7 +4,7 @@
  * on the completion channel; the others are woken by the thread that polled what they wait for.
  * All with group.lock held, except shunt_sleeper_cancelled().
  *
- * - Several CQs. SHUNT_CQS of them share the one completion channel. Lanes take them in turn, polls rotate, arming
+ * - Several CQs. `cqs` of them share the one completion channel. Lanes take them in turn, polls rotate, arming
  *   arms all. A poll has one limit for all of them, a spin one time.
  * - Solicited events. Arming asks for arrivals alone, with two exceptions. A lane has work that the completion of a
  *   send may make possible, or the service thread sleeps for such work.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One timer for all lanes of the process (XR-06): a look twice in SHUNT_KEEPALIVE_MS. A lane that
+ * One timer for all lanes of the process (XR-06): a look twice in keepalive_ms. A lane that
  * has not moved from one look to the next is probed. So a peer that has gone is known within
- * SHUNT_KEEPALIVE_MS and the time that the device itself tries (SHUNT_DEAD_MS). Sends and receives
+ * keepalive_ms and the time that the device itself tries (dead_ms). Sends and receives
  * are seen by the counts that they leave behind, and cost nothing more for it.
  */
 #include "core/recovery/keepalive.h"

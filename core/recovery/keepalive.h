@@ -8,13 +8,13 @@
  * connections; so does one that never calls anything.
  *
  * Other ends have other witnesses. The channel of a killed process is closed at once. Where something is under way,
- * the device says so (SHUNT_DEAD_MS). Otherwise two silent periods of SHUNT_KEEPALIVE_MS are asked about; together
+ * the device says so (dead_ms). Otherwise two silent periods of keepalive_ms are asked about; together
  * that is at most their sum. Then the streams fail over, and the word of the kernel counts. Its idle socket has the
  * keepalive settings of the program. core/stream/destroyed.h and user_timeout.h have what the kernel cannot tell.
  *
  * There is one timer for all lanes, the service thread's. A look at 64 lanes is one go; the next 64 have to wait 10
  * ms. A process without a link to an RDMA device is never woken for it. A process with such links is woken twice in
- * SHUNT_KEEPALIVE_MS, and once more for the answers.
+ * keepalive_ms, and once more for the answers.
  */
 #ifndef SHUNT_CORE_RECOVERY_KEEPALIVE_H
 #define SHUNT_CORE_RECOVERY_KEEPALIVE_H
@@ -27,7 +27,7 @@ struct shunt_task;
 
 /* The link is up. */
 void shunt_keepalive_begin(struct shunt_link *link);
-/* SHUNT_KEEPALIVE_MS has changed. */
+/* keepalive_ms has changed. */
 void shunt_keepalive_change(struct shunt_service *service);
 /* The link's memory goes. */
 void shunt_keepalive_forget(struct shunt_link *link);

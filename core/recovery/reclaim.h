@@ -3,7 +3,7 @@
  * Memory that is not needed goes back; more of it in engine.h.
  *
  * - The service thread looks once a second while a ring has grown or a block is empty, and when idle.c asks it to.
- * - A stream is idle when nothing of it has moved for 5 seconds. Then its rings are exchanged for some of SHUNT_RING_MIN
+ * - A stream is idle when nothing of it has moved for 5 seconds. Then its rings are exchanged for some of ring_min
  *   without pages, by the service threads of both ends. The sender's hears of the offer once a thread of its process
  *   polls, or it looks itself. Looks find out what is idle, so it costs a send or a receive nothing. A ring that has not
  *   grown is exchanged only where bytes have come in it, and its pages can go back. The first request and its answer

@@ -47,7 +47,7 @@ static void refuse(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_roster_kick(&engine->group, stream->seat->lane);
 }
 
-/* The first lines of what has come, before the program reads it: the other core has them (SHUNT_PREFETCH). */
+/* The first lines of what has come, before the program reads it: the other core has them (`prefetch`). */
 static inline void fetch_ahead(const struct shunt_engine *engine, const struct shunt_seat_in *in,
 			       uint64_t from, uint64_t bytes)
 {

@@ -16,7 +16,7 @@ enum shunt_left {
 	SHUNT_LEFT_PEER,	/* the peer's operator's */
 	SHUNT_LEFT_SLOW,	/* the rule about slow completions (mock.h) */
 	SHUNT_LEFT_PACED,	/* a rate that the program has set (core/qos/pacing.h) */
-	SHUNT_LEFT_FLIP,	/* SHUNT_FLIP */
+	SHUNT_LEFT_FLIP,	/* `flip` */
 	SHUNT_LEFT_MEMORY,	/* no memory for bytes that wait for the link */
 	SHUNT_LEFT_RETIRED,	/* it goes back for good (retire.c), ours or the peer's */
 	SHUNT_LEFT_FAILED,	/* the queue pair has died, or the link has ended */

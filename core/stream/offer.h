@@ -36,7 +36,7 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream);
 void shunt_offer_seed(struct shunt_engine *engine, int fd);
 /* A call waits on a connector: calls that move many bytes are few. No lock of the stream held. */
 void shunt_offer_goes_on(struct shunt_stream *stream);
-/* A connector that was offered and has not proven that it lasts. No connection is early with SHUNT_BRIEF=0. */
+/* A connector that was offered and has not proven that it lasts. No connection is early with SHUNT_TUNE=brief=0. */
 bool shunt_offer_is_early(struct shunt_stream *stream);
 /* It is offered again once it has lasted. Service thread. */
 void shunt_offer_later(struct shunt_stream *stream);

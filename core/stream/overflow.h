@@ -21,7 +21,7 @@
  *   byte that was posted, and FIN, too, where the peer has closed. Behind a reset RESET stands in for FIN.
  * - A direction that ends (shutdown, close, exit), or that leaves the link, hands back at the first byte without
  *   room. Staged bytes go to the kernel's socket at once, so the process may end. This needs a HANDBACK that arrives
- *   at once, behind an UPGRADE that has been passed. So it is not done on RDMA devices, with SHUNT_RETAIN, or with a
+ *   at once, behind an UPGRADE that has been passed. So it is not done on RDMA devices, with `retain`, or with a
  *   cost model. There the end waits behind the bytes, and exit for 5 seconds at most. It is decided once: after
  *   shutdown the kernel's socket takes no byte, so a later close leaves the bytes on the link.
  * - A process that is killed loses what is staged: its peer gets ECONNRESET, behind what was delivered (word 14).

@@ -20,7 +20,7 @@
  * reader stands before it is not readable. A sender that has said where its own will stand is not writable until the
  * peer has asked for it. A program that closes or ends reading meanwhile finds the kernel's end of reading behind the
  * nonce. A closed socket would answer the nonce with a reset. out.show and in.proof of the seat are the states, and
- * each changes in one place. SHUNT_PROOF=nonce with SHUNT_RETAIN=always runs all of this between two processes of one
+ * each changes in one place. SHUNT_TUNE=proof=nonce with SHUNT_TUNE=retain=always runs all of this between two processes of one
  * host, on the soft device. The simulator does it with every third seed, and diff.sh takes it like any mode.
  */
 #ifndef SHUNT_CORE_STREAM_PROOF_H

@@ -5,19 +5,19 @@
  * once it has lasted (service.c). The same count for several addresses does no harm: a few calls more on TCP.
  *
  * Brief connections. Each address that is connected to, and each listener, has a count. It sets brief connections
- * against those that a link served. Brief are those that ended within a quarter of SHUNT_CLAIM_MS, and of which a link
+ * against those that a link served. Brief are those that ended within a quarter of claim_ms, and of which a link
  * carried less than 64 KiB, unless they were claimed because they had lasted. So are all of which it carried nothing.
- * Where eight more (SHUNT_BRIEF) were brief, the first use is not yet a claim. Such a connection is claimed once it has
- * lasted: 16 calls, 64 KiB or a quarter of SHUNT_CLAIM_MS. Clients that ask once and close would pay for claims that bring
+ * Where eight more (`brief`) were brief, the first use is not yet a claim. Such a connection is claimed once it has
+ * lasted: 16 calls, 64 KiB or a quarter of claim_ms. Clients that ask once and close would pay for claims that bring
  * them nothing.
- * SHUNT_BRIEF_FIRST expects this of all connections from the start.
+ * brief_first expects this of all connections from the start.
  *
  * Short connections between hosts. A link to another host costs queue pairs and registered memory at both ends, and
  * its making takes longer than a short process lives. So the first use of a connection to another host is no claim
  * while no link to that process is up. The connection is claimed, in mid-stream, once it has lasted by the same rule.
  * A process without a service thread compares the address that it has connected to with its own end's
  * (core/stream/offer.c), and starts none. Where there is a service thread it looks for a link first, then for a peer
- * in SHUNT_DIR. If it finds neither, it puts the connection off (core/peer/claim.c). SHUNT_BRIEF=0 claims at the
+ * in SHUNT_DIR. If it finds neither, it puts the connection off (core/peer/claim.c). SHUNT_TUNE=brief=0 claims at the
  * first use.
  */
 #ifndef SHUNT_CORE_STREAM_SHORT_LIVED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * An accepted connection that nobody claims has a plain peer. A peer claims at its first use, so the clock starts
- * with the first byte, in either direction. SHUNT_CLAIM_MS later the connection is the kernel's, its calls go
+ * with the first byte, in either direction. claim_ms later the connection is the kernel's, its calls go
  * straight there, and a late claim is refused. One that has carried no byte stays a candidate; it costs nothing.
  *
  * A peer on another host claims a connection only once it has lasted (short_lived.h), which may be much later than

@@ -8,7 +8,7 @@
  * before it is given up.
  *
  * Without that option a peer that does not read may take its time, as with the kernel. One whose host has gone has
- * SHUNT_SILENCE_S, which is near to what the kernel tries for (tcp_retries2).
+ * silence_s, which is near to what the kernel tries for (tcp_retries2).
  */
 #ifndef SHUNT_CORE_STREAM_USER_TIMEOUT_H
 #define SHUNT_CORE_STREAM_USER_TIMEOUT_H

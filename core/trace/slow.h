@@ -20,7 +20,7 @@ struct shunt_json;
 
 #define SHUNT_SLOW_KEPT 1024	/* a power of two */
 
-/* In the order of shunt_slow_text(). The first is a gap between polls (SHUNT_POLL_WARN_US). */
+/* In the order of shunt_slow_text(). The first is a gap between polls (poll_warn_us). */
 enum shunt_step {
 	SHUNT_STEP_POLL,	/* arrived bytes waited for a poll, at most so long */
 	SHUNT_STEP_ROOM,	/* a blocking send waited for room */

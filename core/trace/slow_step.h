@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Steps that are timed while SHUNT_SLOW_US is set. Off, a step costs one branch. */
+/* Steps that are timed while slow_us is set. Off, a step costs one branch. */
 #ifndef SHUNT_CORE_TRACE_SLOW_STEP_H
 #define SHUNT_CORE_TRACE_SLOW_STEP_H
 
@@ -32,7 +32,7 @@ static inline uint64_t shunt_slow_begin(struct shunt_steps *steps)
 /* The step has taken so long, and is noted. Any lock may be held. */
 void shunt_slow_took(struct shunt_steps *steps, uint64_t now, uint64_t ns,
 		     const struct shunt_slow_about *about);
-/* The step is over, and noted if it has taken SHUNT_SLOW_US. Any lock may be held. */
+/* The step is over, and noted if it has taken slow_us. Any lock may be held. */
 void shunt_slow_over(struct shunt_steps *steps, uint64_t begun,
 		     const struct shunt_slow_about *about);
 

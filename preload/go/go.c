@@ -93,7 +93,7 @@ void shunt_go_begin(const struct shunt_go_host *host, bool wanted)
 	if (!find_headers(&headers, &count, &base))
 		return;
 	if (!wanted) {
-		shunt_log_write(SHUNT_LOG_INFO, "this Go program stays on TCP: SHUNT_GO=off");
+		shunt_log_write(SHUNT_LOG_INFO, "this Go program stays on TCP: SHUNT_TUNE=go=off");
 		return;
 	}
 	shunt_go_image_of_memory(&image, headers, count, base);

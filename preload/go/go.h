@@ -32,7 +32,7 @@ struct shunt_go_host {
 
 /* Is the program of this process one of Go? Other programs pay for a look at their headers. */
 bool shunt_go_is_program(void);
-/* Logs what becomes of it. When the library is loaded. `wanted`: false with SHUNT_GO=off. */
+/* Logs what becomes of it. When the library is loaded. `wanted`: false with SHUNT_TUNE=go=off. */
 void shunt_go_begin(const struct shunt_go_host *host, bool wanted);
 
 /* patch.c: replaces the instructions. False, with the reason: nothing has been replaced, or every call goes to the kernel. */

@@ -34,8 +34,8 @@ median() { # COLUMN FILE
 : "${ROUNDS:=5}" "${COUNT:=20000}"
 for ((i = 0; i < ROUNDS; i++)); do
 	one env >> "$scratch/tcp" || exit 1
-	one env SHUNT_BORN=off "$shunt" run >> "$scratch/off" || exit 1
-	one env SHUNT_BORN=auto "$shunt" run >> "$scratch/auto" || exit 1
+	one env SHUNT_TUNE=born=off "$shunt" run >> "$scratch/off" || exit 1
+	one env SHUNT_TUNE=born=auto "$shunt" run >> "$scratch/auto" || exit 1
 done
 for kind in tcp off auto; do
 	printf '%-5s %8s us a connection, %8s us of CPU\n' "$kind" "$(median 1 "$scratch/$kind")" "$(median 2 "$scratch/$kind")"

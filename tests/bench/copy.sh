@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# SHUNT_COPY's words in turns, for messages to and fro by size, touched or not, at fresh or the same places (LN-12).
+# copy's words in turns, for messages to and fro by size, touched or not, at fresh or the same places (LN-12).
 #
 #	ROUNDS=5 SIZES="64 1024 …" HOW="- touch fresh touch,fresh" copy.sh	medians, ns a round trip
 # shellcheck disable=SC2086	# $shunt_run is several words
@@ -27,7 +27,7 @@ count_of() {
 # measure WORD SIZE HOW
 measure() {
 	local in options=${3/-/}
-	export SHUNT_COPY=$1
+	export SHUNT_TUNE=copy=$1
 	start_telling $shunt_run "$copy" server
 	exec {in}<&-
 	timeout 60 $shunt_run "$copy" client "$server_port" "$2" "$(count_of "$2")" ${options//,/ }

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # A ping-pong pair beside more busy processes than cores: who spins there keeps its peer from running (PF-32).
-# Round trips a second over TCP and in modes of SHUNT_POLL, in turns; medians.
+# Round trips a second over TCP and in modes of poll, in turns; medians.
 #
 #	ROUNDS=5 BURNERS=6 COUNT=20000 MODES="event adaptive" cpu.sh
 # shellcheck disable=SC2086	# commands to put before others are several words
@@ -29,7 +29,7 @@ for ((round = 1; round <= rounds; round++)); do
 	echo "round $round of $rounds" >&2
 	record rtt tcp "$(once "")"
 	for mode in $modes; do
-		record rtt $mode "$(once "env SHUNT_POLL=$mode $shunt_run")"
+		record rtt $mode "$(once "env SHUNT_TUNE=poll=$mode $shunt_run")"
 	done
 done
 kill "${burners[@]}"

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # What links cost: so many client processes, each with a connection to each of so many servers. Queue pairs, registered and
 # resident memory and descriptors of one server and of one client, beside the same processes without Shunt.
-# The links are those of the soft device on one host. It has as many lanes as links between hosts have (SHUNT_LANES=4), and
-# keeps what was sent (SHUNT_RETAIN=always). Its queues are not those of a card: FABRIC.md has what a driver allocates.
+# The links are those of the soft device on one host. It has as many lanes as links between hosts have (lanes=4), and
+# keeps what was sent (retain=always). Its queues are not those of a card: FABRIC.md has what a driver allocates.
 #
 #	SHAPES="1x1 4x1 16x1 1x4 1x16 4x4" LANES=4 footprint.sh	clients x servers
 # shellcheck source-path=SCRIPTDIR source=../calls/lib.sh
@@ -14,7 +14,7 @@ shapes=${SHAPES:-1x1 4x1 16x1 1x4 1x16 4x4}
 short=$builddir/tests/bench/short
 need "$short" jq
 need_shunt
-export SHUNT_LANES=${LANES:-4} SHUNT_RETAIN=always SHUNT_DEVICE=soft
+export SHUNT_TUNE=lanes=${LANES:-4},retain=always SHUNT_DEVICE=soft
 
 # The statistics of a process.
 stat_of() { # PID FILTER
@@ -88,4 +88,4 @@ printf '%-8s %-7s %6s %6s %12s %10s %10s %6s %6s\n' shape end links QPs register
 for one in $shapes; do
 	shape "${one%x*}" "${one#*x}" || exit
 done
-echo "memory in KiB; $SHUNT_LANES lanes of the soft device in place of RDMA's"
+echo "memory in KiB; ${LANES:-4} lanes of the soft device in place of RDMA's"

@@ -66,6 +66,6 @@ compare_modes() {
 	echo
 }
 
-compare_modes batching hybrid SHUNT_BATCH "single merge chain hybrid" ""
-compare_modes batching-modelled hybrid SHUNT_BATCH "single merge chain hybrid" ",SHUNT_SOFT_MODEL=$model"
-compare_modes polling adaptive SHUNT_POLL "event batch hybrid busy adaptive" ""
+compare_modes batching hybrid SHUNT_TUNE=batch "single merge chain hybrid" ""
+compare_modes batching-modelled hybrid SHUNT_TUNE=batch "single merge chain hybrid" ",SHUNT_SOFT_MODEL=$model"
+compare_modes polling adaptive SHUNT_TUNE=poll "event batch hybrid busy adaptive" ""

@@ -21,7 +21,7 @@ need "$builddir/tests/bench/crowd" "$built/counted.so" "$built/lines.so" python3
 # count_lines THREADS COUNT MODE: what both processes have noted is in $work/server and $work/client.
 count_lines() {
 	# Long copies are noted unless they are memcpy(3)'s, and their lines would fill the tables.
-	local counted=(env SHUNT_COPY=memcpy LD_PRELOAD="$built/lines.so $built/counted.so" "$builddir/tests/bench/crowd")
+	local counted=(env SHUNT_TUNE="${SHUNT_TUNE-},copy=memcpy" LD_PRELOAD="$built/lines.so $built/counted.so" "$builddir/tests/bench/crowd")
 	start_telling "${counted[@]}" server "$1" "$2" "$work/server"
 	"${counted[@]}" client "$1" "$2" "$work/client" "$server_port" "$3" && wait "$server_pid"
 }

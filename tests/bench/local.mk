@@ -10,7 +10,7 @@ check_PROGRAMS += tests/bench/raw_imm
 tests_bench_raw_imm_SOURCES = tests/bench/raw_imm.c tests/plain.h
 tests_bench_raw_imm_LDADD = -lrdmacm -libverbs
 
-# Messages by size, touched or not, at fresh or the same places: what SHUNT_COPY does to them.
+# Messages by size, touched or not, at fresh or the same places: what `copy` does to them.
 check_PROGRAMS += tests/bench/copy
 tests_bench_copy_SOURCES = tests/bench/copy.c tests/plain.h
 tests_bench_copy_CFLAGS = $(plain_cflags)

@@ -8,7 +8,7 @@
  *                [--window BYTES] [--adapt BYTES]
  *
  * Without --window the window is what was outstanding where the first table has its peak. The window is the engine's
- * (core/lane/window.c), with SHUNT_WINDOW_DEVICE. With --adapt a third table has the engine's SHUNT_ADMIT=aimd, which
+ * (core/lane/window.c), with window_device. With --adapt a third table has the engine's SHUNT_TUNE=admit=aimd, which
  * finds a window for each QP by itself, of at most so many bytes.
  */
 #include <getopt.h>

@@ -9,7 +9,7 @@
  * A line for each size has medians of N (101) in microseconds. Columns: size, copy of cached bytes,
  * copy of bytes in no cache, registration with the device, pinned, locked. "-" stands where that
  * cannot be done. Each is undone within its time. Then a line `engine BYTES`: what the engine
- * measures for SHUNT_MR_THRESHOLD=auto, "never" if no size pays.
+ * measures for SHUNT_TUNE=mr_threshold=auto, "never" if no size pays.
  */
 #define _GNU_SOURCE
 #include <getopt.h>

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # One iperf3 stream over paths of a given rate and delay, as the soft device's cost model has them: with a stage that does
-# not grow (SHUNT_STAGE_MAX=64K), and with one that does. No machine between hosts is needed for it, and no TCP can be
+# not grow (SHUNT_TUNE=stage_max=64K), and with one that does. No machine between hosts is needed for it, and no TCP can be
 # measured beside it: tests/lab/pair/delays.sh does that.
 #
 #	ROUNDS=3 GBIT=4 DELAYS="0 100 1000 2000 5000" path.sh	delays of one way in microseconds
@@ -19,8 +19,8 @@ need_shunt
 
 # between hosts: bytes are kept until they have arrived, and the device fetches what is long
 path_of() { # DELAY STAGE-MAX
-	echo "env SHUNT_RETAIN=always SHUNT_INLINE=256 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000" \
-		"SHUNT_SOFT_MODEL=delay=$(($1 * 1000)),gbit=$gbit SHUNT_STAGE_MAX=$2 $shunt_run"
+	echo "env SHUNT_TUNE=retain=always,inline=256,slow_ms=0,dead_ms=10000,stage_max=$2" \
+		"SHUNT_SOFT_MODEL=delay=$(($1 * 1000)),gbit=$gbit $shunt_run"
 }
 
 for ((round = 1; round <= rounds; round++)); do

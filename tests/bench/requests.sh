@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Programs that make a connection for each request: plain TCP, Shunt without spares (SHUNT_BORN=off) and Shunt, in turns.
+# Programs that make a connection for each request: plain TCP, Shunt without spares (SHUNT_TUNE=born=off) and Shunt, in turns.
 # Requests a second, medians, and how many times that is of TCP.
 #
 #	requests.sh	in the build tree, like all of tests/bench
@@ -147,8 +147,8 @@ if has mariadb-install-db; then
 fi
 for ((round = 0; round < ROUNDS; round++)); do
 	one tcp env
-	SHUNT_BORN=off one off "$shunt" run
-	SHUNT_BORN=auto one auto "$shunt" run
+	SHUNT_TUNE=born=off one off "$shunt" run
+	SHUNT_TUNE=born=auto one auto "$shunt" run
 done
 for workload in redis nginx workers haproxy node mariadb; do
 	[ -s "$scratch/$workload.auto" ] || continue

@@ -46,9 +46,9 @@ preloaded() {
 
 settings() {
 	local pair
-	for pair in SHUNT_SPIN_US=soon SHUNT_SPIN_US=99999 SHUNT_SPIN_US=-1 SHUNT_DEVICE=carrier-pigeon \
-		SHUNT_LOG=loud SHUNT_ENABLE=perhaps SHUNT_RING_MIN=1 SHUNT_RING_MAX=1T \
-		SHUNT_FLIP=2G SHUNT_RQ=0 SHUNT_SEED=0x SHUNT_SOFT_MODEL=fast; do
+	for pair in SHUNT_TUNE=spin_us=soon SHUNT_TUNE=spin_us=99999 SHUNT_TUNE=spin_us=-1 SHUNT_DEVICE=carrier-pigeon \
+		SHUNT_LOG=loud SHUNT_ENABLE=perhaps SHUNT_TUNE=ring_min=1 SHUNT_TUNE=ring_max=1T \
+		SHUNT_TUNE=flip=2G SHUNT_TUNE=rq=0 SHUNT_TUNE=seed=0x SHUNT_SOFT_MODEL=fast; do
 		check "$pair: shunt run refuses" refused "${pair%%=*}" "${pair#*=}"
 		check "$pair: the library uses the default" preloaded "${pair%%=*}" "${pair#*=}"
 	done

@@ -44,13 +44,14 @@ most() {
 
 # pair SERVER COMMAND...: both ends behind these words.
 pair() {
-	local how=$1 port server client status=0
+	local how=$1 port server client status=0 born=''
 	shift
+	[ $# = 0 ] || [ "${SHUNT_TUNE:-}" != born=auto ] || born=born
 	end server "$@" python3 "$py" "$how"
 	server=$!
 	exec 5> "$work/server.in" 6< "$work/server.out"
 	read -r _ port <&6 || return 1
-	end client "$@" python3 "$py" client "$port"
+	end client "$@" python3 "$py" client "$port" $born
 	client=$!
 	exec 7> "$work/client.in" 8< "$work/client.out"
 	await client 8 through && echo >&5 && await server 6 closed && echo >&7 || status=1
@@ -115,29 +116,29 @@ are_equal() { # PATTERN
 }
 
 for how in server threads; do
-	unset SHUNT_BORN
+	unset SHUNT_TUNE
 	check "$how: bare" pair $how
-	export SHUNT_BORN=auto
+	export SHUNT_TUNE=born=auto
 	check "$how: shunted" pair $how $shunt_run
 	check "$how: connections were used again" are_born
-	export SHUNT_BORN=off
+	export SHUNT_TUNE=born=off
 	check "$how: shunted, without" pair $how $shunt_run
 	check "$how: there was none" test "$(count births_connected client)" = 0
 done
-unset SHUNT_BORN
+unset SHUNT_TUNE
 check "two listeners at a port: bare" pair port
-export SHUNT_BORN=auto
+export SHUNT_TUNE=born=auto
 check "two listeners at a port: shunted" pair port $shunt_run
-unset SHUNT_BORN
+unset SHUNT_TUNE
 check "a crowd waits to be accepted: bare" crowd queue ''
 check "another process joins: bare" crowd joined ''
 check "a crowd is reset before it is accepted: bare" crowd reset ''
-export SHUNT_BORN=auto
+export SHUNT_TUNE=born=auto
 check "a crowd waits to be accepted: shunted" crowd queue mixed $shunt_run
 most "most of the crowd is born" births_accepted server
 check "another process joins: shunted" crowd joined '' $shunt_run
 check "a crowd is reset before it is accepted: shunted" crowd reset '' $shunt_run
 most "most of that crowd is born" births_connected client
-export SHUNT_BORN=off
+export SHUNT_TUNE=born=off
 check "every fortieth case of diff.sh, on such a connection" are_equal "${1:-.}"
 plan

@@ -18,7 +18,7 @@ closes() { # COMMAND...: none is late
 
 check "bare" closes
 # What is used again stays the kernel's behind its close.
-export SHUNT_BRIEF=0 SHUNT_BORN=off SHUNT_STATS=$work/stat
+export SHUNT_TUNE=${SHUNT_TUNE-},brief=0,born=off SHUNT_STATS=$work/stat
 check "shunted, all of them claimed" closes $shunt_run
 check "there were claims" grep -q '"claims": *[1-9]' "$work/stat"
 plan

@@ -9,7 +9,7 @@
 #					"cold warm server client"
 #	SAMPLE=8			of these cases every eighth
 #	STABLE=20 diff.sh		no Shunt at all: each case so many times bare, all must agree
-#	SHUNT_FLIP=4096 diff.sh		with flips (any SHUNT_* variable is taken over)
+#	SHUNT_TUNE=flip=4096 diff.sh		with flips (any SHUNT_* variable is taken over)
 #	JOBS=1				how many cases run at once; default 4
 #	TEST_LINK=2000			ms that the traffic before a case may take until it is on the link
 #
@@ -40,13 +40,18 @@ if [ ! -x "$cases" ]; then
 	exit 99
 fi
 
+# The last value of a word of SHUNT_TUNE, or nothing.
+tuned() { # WORD
+	tr ', ' '[\n*]' <<< "${SHUNT_TUNE-}" | sed -n "s/^$1=//p" | tail -1
+}
+
 # one_case FILE SERVER-WRAP CLIENT-WRAP WARM CASE...: the transcript in FILE, messages in FILE.err.
 one_case() {
 	local file=$1 server=$2 client=$3 ms=$4 busy='' link='' status
 	shift 4
 	[ "$server" ] && [ "$client" ] && [ "${SHUNT_DEVICE:-}" != none ] && [ -z "${SHUNT_MOCK:-}" ] && link=${TEST_LINK:-2000}
 	# Waits that never sleep: the cases cannot wait for a thread to fall asleep.
-	[ "$server" ] && [ "$client" ] && [ "${SHUNT_POLL:-}" = busy ] && busy=1
+	[ "$server" ] && [ "$client" ] && [ "$(tuned poll)" = busy ] && busy=1
 	TEST_BUSY=$busy TEST_LINK=$link TEST_SERVER_WRAP=$server TEST_CLIENT_WRAP=$client TEST_WARM=$ms SHUNT_STATS="$file.stat.%p" \
 		timeout 300 "$cases" "$@" > "$file" 2> "$file.err" < /dev/null
 	status=$?
@@ -65,13 +70,14 @@ compare() {
 
 # A difference that tests/calls/known explains: prints why. Nobody may hang or die of it.
 known() { # NAME PASS
-	local pattern why device=${SHUNT_DEVICE:-} kept=${SHUNT_RETAIN:-}${SHUNT_INLINE:-}
+	local pattern why device=${SHUNT_DEVICE:-} kept flips poll
+	kept=$(tuned retain)$(tuned inline) flips=$(tuned flip) poll=$(tuned poll)
 	grep -q '^[-+].*\(died of\|FAILED\)' "$out/$1.$2.diff" && return 1
 	while read -r pattern why; do
 		case $pattern in '' | '#'*) continue ;; esac
 		[[ "$1 $2" =~ ^$pattern$ ]] && echo "$why" && return 0
-	done < <(cat "$known_in/known" "$known_in/known.${SHUNT_POLL:-}" "$known_in/known.${device%%:*}" \
-		"$known_in/known.${SHUNT_FLIP:+flip}" "$known_in/known.${kept:+kept}" 2> /dev/null)
+	done < <(cat "$known_in/known" "$known_in/known.$poll" "$known_in/known.${device%%:*}" \
+		"$known_in/known.${flips:+flip}" "$known_in/known.${kept:+kept}" 2> /dev/null)
 	return 1
 }
 
@@ -149,7 +155,7 @@ all_passes() {
 		esac
 		[ "$kind" = two ] || [ "$pass" = cold ] || [ "$pass" = warm ] || [ "$pass" = born ] || continue
 		born=''
-		[ "$pass" != born ] || born='TEST_BORN=1 SHUNT_BORN=auto'
+		[ "$pass" != born ] || born='TEST_BORN=1 SHUNT_TUNE='${SHUNT_TUNE-},born=auto
 		# shellcheck disable=SC2086 # words
 		one_case "$out/$name.$pass" "${born:+env $born }$server" "${born:+env $born }$client" "$ms" "$@"
 		if compare "$out/$name.$pass" "$out/$name.bare" "$out/$name.$pass"; then
@@ -165,8 +171,9 @@ all_passes() {
 
 # One line of "cases list".
 one_line() {
-	local args kind name
-	read_case "$1" "${SHUNT_FLIP:-0}" || return 0
+	local args kind name flips
+	flips=$(tuned flip)
+	read_case "$1" "${flips:-0}" || return 0
 	# Its own wrappers die of bad pointers, and of the stack of a thread that was cancelled or has left.
 	[[ $name =~ cancel|then_gone|unmapped|pointer_(names|poll|connect) ]] && shunt_run=${UNSEEN:-$shunt_run}
 	# A ring that uses connections, and is not watched: tests/calls/rings.sh has the others.

@@ -74,7 +74,7 @@ check "both are listed, each with the number that it has outside" both_listed
 check "that is also its number in the JSON" stat_has "${numbers[0]}" "\"pid\": ${numbers[0]},"
 for number in "${numbers[@]}"; do
 	check "process $number does what it is told" \
-		asked '^SHUNT_SPIN_US=7$' "$shunt" adm "$number" set SHUNT_SPIN_US 7
+		asked '^spin_us=7$' "$shunt" adm "$number" set spin_us 7
 done
 second=$(identity_of "${numbers[1]}")
 inside="nsenter --target ${numbers[0]} --pid --mount"
@@ -82,7 +82,7 @@ check "inside, one's own namesake is process 1" asked "\(pid 1\): device" $insid
 check "the other has no number there, but an identity" \
 	asked "\(identity $second\): device" $inside "$shunt" stat
 check "by which it is asked" asked "\(identity $second\): device" $inside "$shunt" stat "$second"
-check "and told" asked '^SHUNT_SPIN_US=8$' $inside "$shunt" adm "$second" set SHUNT_SPIN_US 8
+check "and told" asked '^spin_us=8$' $inside "$shunt" adm "$second" set spin_us 8
 check "an identity that nobody has" refused 'has that identity' "$shunt" stat "${second//[0-9]/0}"
 end_namesakes
 
@@ -107,10 +107,10 @@ if [ "$python" ] && $other unshare --user --map-root-user test -r "$ends" &&
 	begin_user "unshare --user --map-root-user"
 	check "root asks a process of another user's namespace" \
 		within stat_has "$user" "\"pid\": $user,"
-	check "and tells it" asked '^SHUNT_SPIN_US=7$' "$shunt" adm "$user" set SHUNT_SPIN_US 7
+	check "and tells it" asked '^spin_us=7$' "$shunt" adm "$user" set spin_us 7
 	check "a stranger does not ask it" refused "another user's" $stranger "$shunt" stat "$user"
 	check "and does not tell it" \
-		refused "another user's" $stranger "$shunt" adm "$user" set SHUNT_SPIN_US 9
+		refused "another user's" $stranger "$shunt" adm "$user" set spin_us 9
 	end_user
 	begin_user "unshare --user"
 	check "a namespace without a root has nobody to ask as" \
@@ -136,7 +136,7 @@ hidden_among() { # the honest process is found by a tool that has few descriptor
 	local few="prlimit --nofile=40:40 $shunt"
 	asked "\"pid\": $server_pid," $few stat --json &&
 		asked "\"pid\": $server_pid," $few stat --json "$server_pid" &&
-		asked '^SHUNT_SPIN_US=7$' $few adm "$server_pid" set SHUNT_SPIN_US 7
+		asked '^spin_us=7$' $few adm "$server_pid" set spin_us 7
 }
 
 if [ "$python" ] && $other test -r "$here/liar.py"; then

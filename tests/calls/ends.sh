@@ -8,7 +8,7 @@ other="setpriv --reuid=65534 --regid=65534 --clear-groups"
 for python in python3 /usr/bin/python3 ""; do
 	$other $python -c "" 2> /dev/null && break
 done
-export SHUNT_CLAIM_MS=300 SHUNT_REFUSED_MS=0 SHUNT_LOG=${LEVEL:-info}
+export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=300,refused_ms=0 SHUNT_LOG=${LEVEL:-info}
 
 # serve WRAP [UID]: sets server_pid, server_port and in; its messages are in $work/server.
 serve() {

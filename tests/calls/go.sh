@@ -87,7 +87,7 @@ run_pair "$work/relay" "" "" relay
 run_pair "$work/now" "$shunt_run" "$shunt_run" relay
 check "a relay: as bare" cmp "$work/relay" "$work/now"
 check "a relay: by the link" relayed
-SHUNT_BORN=auto compare "connections used again" "$shunt_run" "$shunt_run"
+SHUNT_TUNE=${SHUNT_TUNE-},born=auto compare "connections used again" "$shunt_run" "$shunt_run"
 
 if python3 "$work/refuse" true; then
 	compare "no memory becomes executable" "python3 $work/refuse $shunt_run" "python3 $work/refuse $shunt_run"
@@ -96,8 +96,8 @@ else
 	skip "no memory becomes executable" "this kernel has no PR_SET_MDWE"
 fi
 
-SHUNT_GO=off compare "SHUNT_GO=off" "$shunt_run" "$shunt_run"
-stays "SHUNT_GO=off" SHUNT_GO=off
+SHUNT_TUNE=${SHUNT_TUNE-},go=off compare "SHUNT_TUNE=go=off" "$shunt_run" "$shunt_run"
+stays "SHUNT_TUNE=go=off" SHUNT_TUNE=go=off
 
 build pie -buildmode=pie -ldflags=-s && program=$work/pie
 compare "position-independent" "$shunt_run" "$shunt_run"

@@ -93,6 +93,6 @@ for role in accepts connects; do
 	check "peers that are killed, the one that stays $role" survives $role
 	end 2> /dev/null
 done
-export SHUNT_RETAIN=always SHUNT_PROOF=nonce
+export SHUNT_TUNE=${SHUNT_TUNE-},retain=always,proof=nonce
 check "the same as between hosts" survives accepts
 plan

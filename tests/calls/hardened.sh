@@ -40,7 +40,7 @@ served() {
 }
 
 linked() { # OPTIONS OPTIONS
-	SHUNT_CLAIM_MS=60000 served "$1" "$2" 500 60000 && [ "$upgrades" -gt 0 ] && return
+	SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000 served "$1" "$2" 500 60000 && [ "$upgrades" -gt 0 ] && return
 	echo "# $upgrades connections have come to the link: ${reasons:-no reason}"
 	return 1
 }

@@ -8,7 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source-path=SCRIPTDIR source=../scratch.sh
 . "$here/../scratch.sh"
 scratch known
-unset STABLE PASSES SAMPLE SHUNT_FLIP SHUNT_POLL SHUNT_DEVICE CALLS_LINE FLIPS
+unset STABLE PASSES SAMPLE SHUNT_TUNE SHUNT_DEVICE CALLS_LINE FLIPS
 n=0 failed=0
 mkdir "$scratch/known"
 

@@ -61,7 +61,7 @@ ip address add 10.99.0.1/24 dev near && ip link set near up
 ip -6 address add fd99::1/64 dev near nodad && "${inside[@]}" ip -6 address add fd99::2/64 dev far nodad
 for name in meet open; do mkdir -m 1777 "$work/$name"; done
 meet=$work/meet
-export SHUNT_LOG=info SHUNT_CLAIM_MS=20000 SHUNT_SLOW_MS=0
+export SHUNT_LOG=info SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=20000,slow_ms=0
 
 # --- both ends ---
 
@@ -221,7 +221,7 @@ squats() { # HOW REASON
 }
 
 silent="the peer's process does not let this one in"
-export SHUNT_REFUSED_MS=100
+export SHUNT_TUNE=${SHUNT_TUNE-},refused_ms=100
 check "a squatter that hangs up: on TCP" squats hang-up "$silent"
 check "one that speaks noise: on TCP" squats noise "$silent"
 check "one that says nothing: on TCP" squats silent "$silent"

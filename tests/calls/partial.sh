@@ -12,7 +12,7 @@ need_shunt
 
 for mode in event adaptive; do
 	for call in recv recvmmsg disabled send; do
-		SHUNT_POLL=$mode SHUNT_STATS=$work/stat timeout 300 $shunt_run "$partial" $call > "$work/out" 2>&1
+		SHUNT_TUNE=${SHUNT_TUNE-},poll=$mode SHUNT_STATS=$work/stat timeout 300 $shunt_run "$partial" $call > "$work/out" 2>&1
 		status=$?
 		check "$call ($mode): $(cat "$work/out")" [ $status = 0 ]
 		check "$call ($mode): on the link" grep -q '"upgrades": *[1-9]' "$work/stat"

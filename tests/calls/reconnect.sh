@@ -12,7 +12,7 @@ rounds=${ROUNDS:-20}
 need "$transfer" jq
 need_shunt
 export TEST_LIMIT=${TEST_LIMIT:-600}	# a run is as long as it takes; what hangs ends all the same
-export SHUNT_RETAIN=always SHUNT_RETURN_MS=5 SHUNT_RETURN_MAX_MS=20 SHUNT_LOG=${SHUNT_LOG:-error}
+export SHUNT_TUNE=retain=always,return_ms=5,return_max_ms=20 SHUNT_LOG=${SHUNT_LOG:-error}
 
 total() {
 	"$builddir/tools/shunt" stat --json "$1" 2> /dev/null | jq ".[0].$2 // 0"
@@ -70,15 +70,15 @@ ways() {
 
 ways "one stream, blocking" "-m blocking" ${BYTES:-300M}
 ways "20 streams, edges" "-m epoll-et -c 20 --chunk-max 20000" ${BYTES:-10M}
-SHUNT_PROOF=nonce ways "nonces, one-shots" "-m epoll-oneshot -c 3" ${BYTES:-50M}
-export SHUNT_RETURN_MS=0
-check "SHUNT_RETURN_MS=0: they do not" eval "! WITHIN=3 torture -m poll"
+SHUNT_TUNE=${SHUNT_TUNE-},proof=nonce ways "nonces, one-shots" "-m epoll-oneshot -c 3" ${BYTES:-50M}
+export SHUNT_TUNE=${SHUNT_TUNE-},return_ms=0
+check "return_ms=0: they do not" eval "! WITHIN=3 torture -m poll"
 leave_pair
 
-unset SHUNT_RETAIN
+SHUNT_TUNE+=,retain=auto
 start_pair -n 1000G
 within grows $server 0
-check "without SHUNT_RETAIN an operator may not" eval "! adm $client failover 2> /dev/null"
+check "without retain=always an operator may not" eval "! adm $client failover 2> /dev/null"
 check "and the link carries on" within grows $server "$(total $server totals.tx.link)"
 leave_pair
 plan

@@ -174,7 +174,7 @@ check "a node's death ends a connection as without Shunt: $how" grep -qE "^end (
 
 # --- without conversion, and without pacing ---
 
-SHUNT_QOS_CONVERT=0 serve "$rules"
+SHUNT_TUNE=${SHUNT_TUNE-},qos_convert=0 serve "$rules"
 come a
 come b
 say a rest
@@ -185,7 +185,7 @@ check "all bytes of a arrive without conversion" leaves a
 check "all bytes of b arrive without conversion" leaves b
 kill "$server_pid"
 
-SHUNT_QOS_PACE=0 serve "$rules"
+SHUNT_TUNE=${SHUNT_TUNE-},qos_pace=0 serve "$rules"
 come a
 come b
 come c

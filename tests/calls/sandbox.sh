@@ -15,7 +15,7 @@ need "$sandbox"
 need_shunt
 # LeakSanitizer would have to trace a process that has confined itself, and waits for that for ever.
 export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
-export SHUNT_CLAIM_MS=60000	# nobody gives a connection up because the machine is slow
+export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000	# nobody gives a connection up because the machine is slow
 
 # one WRAP FILE CALL: threads that are equal are one line, and how many serve the next connection is no matter.
 one() {

@@ -9,7 +9,7 @@ set -u
 
 need python3
 need_shunt
-export SHUNT_RING_MIN=64K
+export SHUNT_TUNE=${SHUNT_TUNE-},ring_min=64K
 bytes=60000
 
 cat > "$work/reader" << 'END'

@@ -62,12 +62,13 @@ TEST_WARM=0	# upgraded in mid-stream
 matrix epoll-lt -n 40M -s "$seed"
 TEST_WARM=20
 # A device that carries little inline: staged sends are fetched, and large blocking ones from their own buffers.
-export SHUNT_INLINE=100 SHUNT_MR_THRESHOLD=8K
+tune=${SHUNT_TUNE-}
+export SHUNT_TUNE=$tune,inline=100,mr_threshold=8K
 matrix blocking -n "$bytes" -s "$seed" --chunk-max 100000
 check "the statistics of both ends have the size from which sends are registered" \
 	[ "$(cat "$work"/both.stat.* | grep -o '"registering":{"measured":false,"from_bytes":8192}' | wc -l)" = 2 ]
 matrix epoll-et -n "$bytes" -s "$seed" -c 3 --chunk-max 100000
-unset SHUNT_INLINE SHUNT_MR_THRESHOLD
+SHUNT_TUNE=$tune
 
 # Flips: every run takes another bound for the distance between two of them.
 torture() {
@@ -77,9 +78,9 @@ torture() {
 		bound=$((1 << (round * 5 % 17)))
 		mode=${all[round % ${#all[@]}]}
 		pair "$work/bare" "" "" -m "$mode" -n 1M -s $round || return 1
-		SHUNT_FLIP=$bound pair "$work/flip" "$shunt_run" "$shunt_run" -m "$mode" -n 1M -s $round || rc=1
+		SHUNT_TUNE=${SHUNT_TUNE-},flip=$bound pair "$work/flip" "$shunt_run" "$shunt_run" -m "$mode" -n 1M -s $round || rc=1
 		if ! cmp -s "$work/bare" "$work/flip"; then
-			echo "# SHUNT_FLIP=$bound -m $mode -n 1M -s $round differs"
+			echo "# SHUNT_TUNE=flip=$bound -m $mode -n 1M -s $round differs"
 			diff "$work/bare" "$work/flip" | sed 's/^/# /' | head
 			rc=1
 		fi

@@ -25,7 +25,7 @@ few() {
 
 # way WAY POLL KICKS: at most so many in 100 turns.
 way() {
-	pid=$(TEST_LINK=100000 SHUNT_POLL=$2 SHUNT_STATS=$work/stat.%p timeout 300 $shunt_run "$wakes" "$1" "$turns")
+	pid=$(TEST_LINK=100000 SHUNT_TUNE=${SHUNT_TUNE-},poll=$2 SHUNT_STATS=$work/stat.%p timeout 300 $shunt_run "$wakes" "$1" "$turns")
 	within [ -s "$work/stat.$pid" ]
 	check "$1 ($2): turns are on the link ($(server wr))" [ "$(server wr)" -gt $((turns / 2)) ]
 	check "$1 ($2): $(server kicks) kicks, $(server sleeps) sleeps in $turns turns" few kicks $((turns * $3 / 100))

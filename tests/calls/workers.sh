@@ -9,7 +9,7 @@ set -u
 workers=${WORKERS:-$builddir/tests/calls/workers}
 need "$workers" jq
 need_shunt
-export SHUNT_CLAIM_MS=20000	# nobody gives a connection up because the machine is slow
+export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=20000	# nobody gives a connection up because the machine is slow
 
 bytes=16384
 declare -A clients

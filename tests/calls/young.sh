@@ -60,14 +60,14 @@ lasting() {
 if command -v strace > /dev/null; then
 	for n in few many; do
 		count bare.$n "" ${!n}
-		count shunted.$n "env SHUNT_BORN=off SHUNT_BRIEF_FIRST=1 $shunt_run" ${!n}
+		count shunted.$n "env SHUNT_TUNE=born=off,brief_first=1 $shunt_run" ${!n}
 	done
 	check "a server of brief connections makes the calls it makes bare" same server
 	check "so does their client" same client
 else
 	skip "calls of brief connections" "strace is missing"
 fi
-check "one that lasts gets to the link after brief ones" lasting SHUNT_BRIEF=8
-check "so does one whose like were expected to be brief from the start" lasting SHUNT_BRIEF_FIRST=1
-check "so does one where none is expected to be brief" lasting SHUNT_BRIEF=0
+check "one that lasts gets to the link after brief ones" lasting SHUNT_TUNE=brief=8
+check "so does one whose like were expected to be brief from the start" lasting SHUNT_TUNE=brief_first=1
+check "so does one where none is expected to be brief" lasting SHUNT_TUNE=brief=0
 plan

@@ -337,7 +337,7 @@ int main(void)
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	printf("1..6\n");
-	shunt_config_load(&config, given, NULL, NULL, NULL);	/* SHUNT_POLL, SHUNT_CQS, … */
+	shunt_config_load(&config, given, NULL, NULL, NULL);	/* poll and cqs of SHUNT_TUNE, … */
 	config.brief = 0;
 	config.arena_bytes = 16 << 20;
 	config.ring_min = 4096;

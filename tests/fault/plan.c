@@ -87,23 +87,24 @@ static void modes(struct plan *plan)
 
 	plan->retain = roll(2);
 	plan->nonce = plan->retain && roll(2);	/* as between hosts */
-	snprintf(plan->modes, TEXT, "SHUNT_DEAD_MS=%u SHUNT_SEED=%u", 20 + roll(60), 1 + roll(1 << 30));
+	snprintf(plan->modes, TEXT, "SHUNT_TUNE=dead_ms=%u,seed=%u", 20 + roll(60),
+		 1 + roll(1 << 30));
 	if (plan->retain)
-		add(plan->modes, " SHUNT_RETAIN=always");
+		add(plan->modes, ",retain=always");
 	if (plan->nonce)
-		add(plan->modes, " SHUNT_PROOF=nonce");
+		add(plan->modes, ",proof=nonce");
 	if (plan->retain && !roll(3))
-		add(plan->modes, " SHUNT_INLINE=100 SHUNT_MR_THRESHOLD=8K");
+		add(plan->modes, ",inline=100,mr_threshold=8K");
 	if (!roll(3))
-		add(plan->modes, " SHUNT_FLIP=%u", 1u << (6 + roll(12)));
+		add(plan->modes, ",flip=%u", 1u << (6 + roll(12)));
 	if (!roll(3)) {
-		add(plan->modes, " SHUNT_POLL=");
+		add(plan->modes, ",poll=");
 		add(plan->modes, "%s", polls[roll(5)]);
 	}
 	if (!roll(4))
-		add(plan->modes, " SHUNT_RING_MAX=%uK", 16u << roll(3));
+		add(plan->modes, ",ring_max=%uK", 16u << roll(3));
 	if (!roll(5))
-		add(plan->modes, " SHUNT_RQ=64 SHUNT_SQ=64");
+		add(plan->modes, ",rq=64,sq=64");
 }
 
 static void run(struct run *run, enum kind kind, bool last)

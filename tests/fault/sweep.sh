@@ -53,9 +53,9 @@ sweep() {
 }
 
 for mode in ${MODES:-plain retain}; do
-	unset SHUNT_RETAIN SHUNT_PROOF
+	unset SHUNT_TUNE
 	if [ $mode = retain ]; then
-		export SHUNT_RETAIN=always SHUNT_PROOF=nonce
+		export SHUNT_TUNE=retain=always,proof=nonce
 	fi
 	for role in ${ROLES:-server client}; do
 		check "$mode: each allocation of the $role fails in turn" sweep $role

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* The environment: some of the variables have any text as their value. Input: rows and values, each ended by a 0. */
+/*
+ * The environment: some of the variables have any text as their value, and SHUNT_TUNE perhaps words. Input: rows and
+ * values, each ended by a 0.
+ */
 #include "core/base/config.h"
 #include "core/base/config_review.h"
 #include "tests/fuzz/fuzz.h"
@@ -17,6 +20,16 @@ static const char *get(const char *name, void *arg)
 	(void)arg;
 	fuzz_check(name == shunt_config_rows[given.asked].name);
 	return given.value[given.asked++];
+}
+
+/* Rows behind them are words of SHUNT_TUNE. */
+static size_t variables(void)
+{
+	size_t count = 0;
+
+	while (count < shunt_config_count && !shunt_config_is_word(&shunt_config_rows[count]))
+		count++;
+	return count;
 }
 
 static int load(struct shunt_config *c, void (*complain)(const char *line, void *arg))
@@ -77,6 +90,9 @@ static void check_row(const struct shunt_config_row *row, const struct shunt_con
 		break;
 	case SHUNT_CONFIG_FORM:
 		fuzz_check(strlen(text) < SHUNT_CONFIG_FORM_MAX && (!*text || !row->check(text, why, sizeof(why))));
+		break;
+	case SHUNT_CONFIG_WORDS:
+		break;
 	}
 }
 
@@ -86,13 +102,16 @@ static void show_and_read(const struct shunt_config *c)
 	static char text[ROWS][SHUNT_CONFIG_TEXT_MAX];
 	struct shunt_config again;
 
-	for (size_t i = 0; i < shunt_config_count; i++)
+	for (size_t i = 0; i < variables(); i++)
 		given.value[i] = shunt_config_value_text(&shunt_config_rows[i], c, text[i], sizeof(text[i]));
 	fuzz_check(load(&again, complain) == 0);
 	for (size_t i = 0; i < shunt_config_count; i++)
 		fuzz_check(is_text(&shunt_config_rows[i]) ?
-			   !strcmp((const char *)&again + shunt_config_rows[i].offset, text[i]) :
-			   number_of(&shunt_config_rows[i], &again) == number_of(&shunt_config_rows[i], c));
+				   !strcmp((const char *)&again + shunt_config_rows[i].offset,
+					   text[i]) :
+				   shunt_config_rows[i].type == SHUNT_CONFIG_WORDS ||
+					   number_of(&shunt_config_rows[i], &again) ==
+						   number_of(&shunt_config_rows[i], c));
 }
 
 static void check_path(const struct shunt_config *c)
@@ -110,7 +129,7 @@ static void check_path(const struct shunt_config *c)
 static void review(const struct shunt_config *c)
 {
 	shunt_config_contradictions(c, complain, NULL);
-	for (size_t i = 0; i < shunt_config_count; i++) {
+	for (size_t i = 0; i < variables(); i++) {
 		char *environment[2] = { NULL };
 
 		if (!given.value[i])
@@ -131,7 +150,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	bytes[size] = 0;
 	memset(&given, 0, sizeof(given));
 	while (at < bytes + size) {
-		unsigned int row = (uint8_t)*at++ % shunt_config_count;
+		unsigned int row = (uint8_t)*at++ % variables();
 
 		given.value[row] = at;
 		at += strlen(at) + 1;

@@ -208,7 +208,7 @@ class Scene:
             if self.case.traced and what == "server":
                 command = waits.STRACE + [base + ".trace"] + command
             environment = {"SHUNT_LOG": self.case.log, "SHUNT_LOG_FILE": base + ".log", "SHUNT_STATS": base + ".stats",
-                           "SHUNT_CLAIM_MS": str(CLAIM_MS), "SHUNT_BRIEF": "0", "SHUNT_REFUSED_MS": "300"}
+                           "SHUNT_TUNE": f"claim_ms={CLAIM_MS},brief=0,refused_ms=300"}
             environment.update({"SHUNT_DIR": self.dir} if self.dir else {})
         process = Process(command, user, base + ".err", **environment)
         process.base, process.what, process.shunted, process.worker = base, what, shunted, process.pid

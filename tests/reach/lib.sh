@@ -372,7 +372,7 @@ said_and_settled() {
 quick() {
 	local to from talker kernel=0 right=no decision='' talks=${program}_talks
 	# A slow machine is no reason to stay on TCP, or to go back to it.
-	settings=(SHUNT_LOG=info SHUNT_CLAIM_MS=20000 SHUNT_SLOW_MS=0)
+	settings=(SHUNT_LOG=info "SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=20000,slow_ms=0")
 	server_up shunt || { row kernel=0 right=no; return; }
 	turn=1
 	mkfifo "$dir/to" "$dir/from"

@@ -162,7 +162,7 @@ static void lose_queue_pair(void)
 }
 
 /*
- * A stalled device is a dead one to an engine that has waited SHUNT_DEAD_MS for its READ
+ * A stalled device is a dead one to an engine that has waited dead_ms for its READ
  * (core/lane/remote_read.c): the engine gives the queue pair up.
  */
 static void note_failovers(void)

@@ -33,26 +33,22 @@ static uint64_t pow2_between(int low, int high)
 	return 1ull << sim_between(low, high);
 }
 
-/* SHUNT_POLL and SHUNT_CQS of the environment are for all seeds; the other variables are not looked at. */
-static const char *given(const char *name, void *arg)
-{
-	(void)arg;
-	return !strcmp(name, "SHUNT_POLL") || !strcmp(name, "SHUNT_CQS") ? getenv(name) : NULL;
-}
-
 static void choose_polling(struct shunt_config *config)
 {
-	struct shunt_config fixed;
+	/* poll and cqs of SHUNT_TUNE are for all seeds; other words are not looked at. */
+	static struct shunt_config fixed = { .poll = UINT64_MAX, .cqs = UINT64_MAX };
+	const char *words = getenv("SHUNT_TUNE");
 
-	shunt_config_load(&fixed, given, NULL, NULL, NULL);
+	if (words)
+		shunt_config_set(&fixed, "SHUNT_TUNE", words, NULL);
 	config->poll = sim_below(5);
 	config->cqs = sim_between(1, 8);
 	config->spin_us = sim_one_in(2) ? 0 : sim_between(1, 30);
 	config->poll_retry = sim_one_in(2) ? sim_size(1000) : config->poll_retry;
 	config->poll_batch = sim_one_in(2) ? sim_between(1, 4) : sim_between(1, 64);
-	if (getenv("SHUNT_POLL"))
+	if (fixed.poll != UINT64_MAX)
 		config->poll = fixed.poll;
-	if (getenv("SHUNT_CQS"))
+	if (fixed.cqs != UINT64_MAX)
 		config->cqs = fixed.cqs;
 }
 

@@ -143,7 +143,7 @@ static void windows_make(struct run *run)
 	const struct iops_load *load = &run->load;
 	struct shunt_config config = { .window_device = load->window,
 				       .window_bytes = load->adapts ? load->adapts : 0,
-				       .admit = load->adapts ? 1 : 0, /* aimd or static: in the order of SHUNT_ADMIT's words */
+				       .admit = load->adapts ? 1 : 0, /* aimd or static: in the order of `admit`'s words */
 				       .frag_bytes = 64 << 10 };
 
 	for (uint32_t i = 0; i < load->qps; i++)

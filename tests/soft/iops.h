@@ -16,8 +16,8 @@ struct iops_load {
 	uint32_t depth;		/* writes that a thread has outstanding at most */
 	uint32_t bytes;		/* of a write; at most IOPS_BYTES */
 	uint64_t think;		/* ns of CPU time that a thread needs from one write to the next */
-	uint64_t window;	/* bytes outstanding over all threads at most: SHUNT_WINDOW_DEVICE; 0: without limit */
-	uint64_t adapts;	/* SHUNT_ADMIT=aimd with a window of so many bytes at most for each QP; 0: off */
+	uint64_t window;	/* bytes outstanding over all threads at most: window_device; 0: without limit */
+	uint64_t adapts;	/* SHUNT_TUNE=admit=aimd with a window of so many bytes at most for each QP; 0: off */
 	uint64_t writes;	/* how many in all */
 };
 

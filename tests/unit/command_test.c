@@ -40,14 +40,28 @@ static int say(struct shunt_engine *engine, const char *line)
 static void test_words(void **state)
 {
 	static const char *const wrong[] = {
-		"", " ", " help", "help ", "set  SHUNT_SPIN_US 1", "help\n", "help\t", "h\xc3\xa9lp", "help\x7f",
-		"a b c d e f g h i", "helP", "helpme", "help me", "set", "set SHUNT_SPIN_US", "set SHUNT_SPIN_US 1 2",
+		"",
+		" ",
+		" help",
+		"help ",
+		"set  spin_us 1",
+		"help\n",
+		"help\t",
+		"h\xc3\xa9lp",
+		"help\x7f",
+		"a b c d e f g h i",
+		"helP",
+		"helpme",
+		"help me",
+		"set",
+		"set spin_us",
+		"set spin_us 1 2",
 	};
 	struct shunt_engine *engine = make();
 
 	(void)state;
 	assert_int_equal(say(engine, "help"), 0);
-	assert_non_null(strstr(answer.text, "set VARIABLE VALUE\n"));
+	assert_non_null(strstr(answer.text, "set NAME VALUE\n"));
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_int_equal(say(engine, wrong[i]), -1);
 		assert_true(answer.length > 1 && answer.text[answer.length - 1] == '\n');
@@ -73,8 +87,9 @@ static void test_length(void **state)
 static void test_set(void **state)
 {
 	static const char *const wrong[] = {
-		"set SHUNT_SPIN_US 1001", "set SHUNT_SPIN_US -1", "set SHUNT_SPIN_US 1x", "set SHUNT_SPIN_US +1",
-		"set SHUNT_SPIN 1", "set SPIN_US 1", "set SHUNT_LOG loud", "set SHUNT_RQ 64", "set SHUNT_STATS /tmp/x",
+		"set spin_us 1001",   "set spin_us -1",	  "set spin_us 1x",
+		"set spin_us +1",     "set SHUNT_SPIN 1", "set SPIN_US 1",
+		"set SHUNT_LOG loud", "set rq 64",	  "set SHUNT_STATS /tmp/x",
 		"set SHUNT_ENABLE 0",
 	};
 	struct shunt_engine *engine = make();
@@ -84,8 +99,8 @@ static void test_set(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_int_equal(say(engine, wrong[i]), -1);
 	assert_memory_equal(&before, &engine->config, sizeof(before));
-	assert_int_equal(say(engine, "set SHUNT_SPIN_US 1000"), 0);
-	assert_string_equal(answer.text, "SHUNT_SPIN_US=1000\n");
+	assert_int_equal(say(engine, "set spin_us 1000"), 0);
+	assert_string_equal(answer.text, "spin_us=1000\n");
 	assert_int_equal(engine->config.spin_us, 1000);
 	assert_int_equal(say(engine, "set SHUNT_LOG debug"), 0);
 	assert_true(shunt_log_wants(SHUNT_LOG_DEBUG));

@@ -267,13 +267,13 @@ static const struct shunt_conf_origin *origin_of(const char *name)
 static void test_layers(void **state)
 {
 	static const char text[] =
-		"SHUNT_SPIN_US=7\nSHUNT_CHAIN=8\nSHUNT_SQ=1\nSHUNT_CONF=none\nSHUNT_NONE=1\n";
+		"SHUNT_TUNE=spin_us=7\nSHUNT_TUNE=chain=8\nSHUNT_TUNE=sq=1\nSHUNT_CONF=none\nSHUNT_NONE=1\n";
 	struct shunt_conf_wrong wrongs;
 	char path[300];
 
 	(void)state;
 	snprintf(path, sizeof(path), "%s", write_file("c", text, strlen(text), 0644));
-	wrongs = load((const char *[]) { "SHUNT_CONF", path, "SHUNT_CHAIN", "9", NULL });
+	wrongs = load((const char *[]) { "SHUNT_CONF", path, "SHUNT_TUNE", "chain=9", NULL });
 	assert_int_equal(config.spin_us, 7);
 	assert_int_equal(config.chain_max, 9);
 	assert_int_equal(config.sq_depth, 1024);
@@ -281,21 +281,21 @@ static void test_layers(void **state)
 	assert_int_equal(wrongs.values, 0);
 	assert_int_equal(said_count, 3);
 	assert_non_null(strstr(said, "c:5: there is no variable SHUNT_NONE"));
-	assert_int_equal(origin_of("SHUNT_SPIN_US")->line, 1);
-	assert_string_equal(origin_of("SHUNT_SPIN_US")->path, path);
-	assert_true(origin_of("SHUNT_CHAIN")->environment);
-	assert_null(origin_of("SHUNT_CHAIN")->path);
-	assert_false(origin_of("SHUNT_SQ")->environment);
+	assert_int_equal(origin_of("spin_us")->line, 1);
+	assert_string_equal(origin_of("spin_us")->path, path);
+	assert_true(origin_of("chain")->environment);
+	assert_null(origin_of("chain")->path);
+	assert_false(origin_of("sq")->environment);
 	/* A value of the environment that is none leaves the file's. */
-	wrongs = load((const char *[]) { "SHUNT_CONF", path, "SHUNT_CHAIN", "nine", NULL });
+	wrongs = load((const char *[]) { "SHUNT_CONF", path, "SHUNT_TUNE", "chain=nine", NULL });
 	assert_int_equal(config.chain_max, 8);
 	assert_int_equal(wrongs.values, 1);
-	assert_int_equal(origin_of("SHUNT_CHAIN")->line, 2);
+	assert_int_equal(origin_of("chain")->line, 2);
 }
 
 static void test_where(void **state)
 {
-	static const char text[] = "SHUNT_SPIN_US=7\n";
+	static const char text[] = "SHUNT_TUNE=spin_us=7\n";
 	char path[300], config_folder[300];
 
 	(void)state;

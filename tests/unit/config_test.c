@@ -2,6 +2,7 @@
 /* The table of variables: defaults, every kind of value, and what is said about a bad one. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <ctype.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -18,18 +19,35 @@ struct env {
 	const char *name, *value;
 };
 
+/* A word's name is lower case, and its value SHUNT_TUNE's. */
+static size_t add_word(char *text, size_t room, const struct env *env)
+{
+	return *env->name < 'a' ? 0 : (size_t)snprintf(text, room, "%s=%s,", env->name, env->value);
+}
+
 static const char *env_get(const char *name, void *arg)
 {
 	const struct env *env = arg;
+	static char words[256];
 
+	if (env && !strcmp(name, "SHUNT_TUNE"))
+		return add_word(words, sizeof(words), env) ? words : NULL;
 	return env && !strcmp(env->name, name) ? env->value : NULL;
 }
 
 static const char *env_get_two(const char *name, void *arg)
 {
 	const struct env *env = arg;
-	const char *value = env_get(name, (void *)&env[0]);
+	static char words[512];
+	const char *value;
 
+	if (!strcmp(name, "SHUNT_TUNE")) {
+		words[0] = '\0';
+		add_word(words + add_word(words, sizeof(words) / 2, &env[0]), sizeof(words) / 2,
+			 &env[1]);
+		return words;
+	}
+	value = env_get(name, (void *)&env[0]);
 	return value ? value : env_get(name, (void *)&env[1]);
 }
 
@@ -82,15 +100,15 @@ static void test_numbers(void **state)
 	struct shunt_config c;
 
 	(void)state;
-	assert_int_equal(load(&c, "SHUNT_SPIN_US", "0", &seen), 0);
+	assert_int_equal(load(&c, "spin_us", "0", &seen), 0);
 	assert_int_equal(c.spin_us, 0);
-	assert_int_equal(load(&c, "SHUNT_SPIN_US", "1000", &seen), 0);
+	assert_int_equal(load(&c, "spin_us", "1000", &seen), 0);
 	assert_int_equal(c.spin_us, 1000);
-	assert_int_equal(load(&c, "SHUNT_ARENA", "32G", &seen), 0);
+	assert_int_equal(load(&c, "arena", "32G", &seen), 0);
 	assert_int_equal(c.arena_bytes, 32ULL << 30);
-	assert_int_equal(load(&c, "SHUNT_FRAG", "4097", &seen), 0);
+	assert_int_equal(load(&c, "frag", "4097", &seen), 0);
 	assert_int_equal(c.frag_bytes, 4097);
-	assert_int_equal(load(&c, "SHUNT_SEED", "9223372036854775808", &seen), 0);
+	assert_int_equal(load(&c, "seed", "9223372036854775808", &seen), 0);
 	assert_int_equal(c.seed, 1ULL << 63);
 }
 
@@ -100,11 +118,11 @@ static void test_powers_of_two(void **state)
 	struct shunt_config c;
 
 	(void)state;
-	load(&c, "SHUNT_RING_MIN", "5k", &seen);
+	load(&c, "ring_min", "5k", &seen);
 	assert_int_equal(c.ring_min, 8192);
-	load(&c, "SHUNT_RING_MIN", "64K", &seen);
+	load(&c, "ring_min", "64K", &seen);
 	assert_int_equal(c.ring_min, 65536);
-	load(&c, "SHUNT_RQ", "16383", &seen);
+	load(&c, "rq", "16383", &seen);
 	assert_int_equal(c.rq_depth, 16384);
 }
 
@@ -114,20 +132,20 @@ static void test_auto(void **state)
 	struct shunt_config c;
 
 	(void)state;
-	load(&c, "SHUNT_MR_THRESHOLD", "64K", &seen);
+	load(&c, "mr_threshold", "64K", &seen);
 	assert_int_equal(c.mr_threshold, 65536);
-	assert_int_equal(load(&c, "SHUNT_MR_THRESHOLD", "auto", &seen), 0);
+	assert_int_equal(load(&c, "mr_threshold", "auto", &seen), 0);
 	assert_int_equal(c.mr_threshold, UINT64_MAX);
-	assert_int_equal(load(&c, "SHUNT_MR_THRESHOLD", "automatic", &seen), 1);
+	assert_int_equal(load(&c, "mr_threshold", "automatic", &seen), 1);
 	assert_non_null(strstr(seen.last, "auto or 0..1G"));
 	assert_non_null(strstr(seen.last, "default is used: auto"));
-	assert_int_equal(load(&c, "SHUNT_RQ", "auto", &seen), 1);
+	assert_int_equal(load(&c, "rq", "auto", &seen), 1);
 }
 
 static void test_bad_numbers(void **state)
 {
 	static const char *const values[] = {
-		"abc", "-1", "+1", " 1", "1 ", "1001", "1K", "0x10", "1.5", "1e2",
+		"abc", "-1", "+1", "1001", "1K", "0x10", "1.5", "1e2",
 		"18446744073709551616", "99999999999999999999999999", "\xff\n",
 	};
 	struct complaints seen;
@@ -135,16 +153,18 @@ static void test_bad_numbers(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
-		assert_int_equal(load(&c, "SHUNT_SPIN_US", values[i], &seen), 1);
+		assert_int_equal(load(&c, "spin_us", values[i], &seen), 1);
 		assert_int_equal(c.spin_us, 25);
-		assert_non_null(strstr(seen.last, "SHUNT_SPIN_US="));
+		assert_non_null(strstr(seen.last, "spin_us="));
 		assert_non_null(strstr(seen.last, "0..1000 us"));
 		assert_non_null(strstr(seen.last, "default is used: 25"));
 	}
-	assert_int_equal(load(&c, "SHUNT_ARENA", "17179869184G", &seen), 1);
-	assert_int_equal(load(&c, "SHUNT_ARENA", "65G", &seen), 1);
-	assert_int_equal(load(&c, "SHUNT_ARENA", "1GB", &seen), 1);
-	assert_non_null(strstr(seen.last, "SHUNT_ARENA=1GB"));
+	assert_int_equal(load(&c, "SHUNT_TOS", " 1", &seen), 1);
+	assert_int_equal(load(&c, "SHUNT_TOS", "1 ", &seen), 1);
+	assert_int_equal(load(&c, "arena", "17179869184G", &seen), 1);
+	assert_int_equal(load(&c, "arena", "65G", &seen), 1);
+	assert_int_equal(load(&c, "arena", "1GB", &seen), 1);
+	assert_non_null(strstr(seen.last, "arena=1GB"));
 	assert_non_null(strstr(seen.last, "16M..32G"));
 	assert_int_equal(c.arena_bytes, 1ULL << 30);
 }
@@ -155,7 +175,7 @@ static void test_words(void **state)
 	struct shunt_config c;
 
 	(void)state;
-	assert_int_equal(load(&c, "SHUNT_RETAIN", "always", &seen), 0);
+	assert_int_equal(load(&c, "retain", "always", &seen), 0);
 	assert_int_equal(c.retain, 1);
 	assert_int_equal(load(&c, "SHUNT_LOG", "debug", &seen), 0);
 	assert_int_equal(c.log_level, 4);
@@ -164,9 +184,9 @@ static void test_words(void **state)
 	assert_int_equal(load(&c, "SHUNT_ENABLE", "true", &seen), 0);
 	assert_int_equal(c.enable, 1);
 	assert_int_equal(load(&c, "SHUNT_ENABLE", "2", &seen), 1);
-	assert_int_equal(load(&c, "SHUNT_RETAIN", "alway", &seen), 1);
+	assert_int_equal(load(&c, "retain", "alway", &seen), 1);
 	assert_non_null(strstr(seen.last, "auto|always"));
-	assert_int_equal(load(&c, "SHUNT_RETAIN", "auto|always", &seen), 1);
+	assert_int_equal(load(&c, "retain", "auto|always", &seen), 1);
 	assert_int_equal(c.retain, 0);
 }
 
@@ -274,7 +294,8 @@ static void test_empty_is_unset(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < shunt_config_count; i++)
-		assert_int_equal(load(&c, shunt_config_rows[i].name, "", &seen), 0);
+		assert_int_equal(load(&c, shunt_config_rows[i].name, "", &seen),
+				 shunt_config_is_word(&shunt_config_rows[i]));
 }
 
 static void test_rings_agree(void **state)
@@ -283,8 +304,8 @@ static void test_rings_agree(void **state)
 	struct shunt_config c;
 
 	(void)state;
-	assert_int_equal(load(&c, "SHUNT_RING_MAX", "8K", &seen), 1);
-	assert_non_null(strstr(seen.last, "SHUNT_RING_MIN=16K"));
+	assert_int_equal(load(&c, "ring_max", "8K", &seen), 1);
+	assert_non_null(strstr(seen.last, "ring_min=16K"));
 	assert_int_equal(c.ring_min, 16384);
 	assert_int_equal(c.ring_max, 4 << 20);
 }
@@ -296,14 +317,14 @@ static void test_region_holds_a_ring(void **state)
 	struct shunt_config c;
 
 	(void)state;
-	assert_int_equal(load(&c, "SHUNT_MR", "64K", &seen), 0);
+	assert_int_equal(load(&c, "mr", "64K", &seen), 0);
 	assert_int_equal(c.mr_bytes, 64 << 10);
 	shunt_config_settle(&c);
 	assert_int_equal(c.mr_bytes, 4 << 20);
-	assert_int_equal(load(&c, "SHUNT_MR", "9M", &seen), 0);
+	assert_int_equal(load(&c, "mr", "9M", &seen), 0);
 	shunt_config_settle(&c);
 	assert_int_equal(c.mr_bytes, 16 << 20);
-	assert_int_equal(load(&c, "SHUNT_RING_MAX", "64M", &seen), 0);
+	assert_int_equal(load(&c, "ring_max", "64M", &seen), 0);
 	shunt_config_settle(&c);
 	assert_int_equal(c.mr_bytes, 64 << 20);
 }
@@ -323,15 +344,15 @@ static void test_text_round_trip(void **state)
 		assert_int_equal(load(&c, row->name, text, &seen), 0);
 		assert_false(shunt_config_changed(row, &c));
 		assert_true(strlen(shunt_config_range_text(row, text, sizeof(text))) > 0);
-		assert_true(shunt_config_known(row->name));
+		assert_int_equal(shunt_config_known(row->name), !shunt_config_is_word(row));
 	}
-	load(&c, "SHUNT_FRAG", "1536K", &seen);
+	load(&c, "frag", "1536K", &seen);
 	assert_int_equal(seen.count, 1);
-	load(&c, "SHUNT_FRAG", "1000", &seen);
+	load(&c, "frag", "1000", &seen);
 	assert_int_equal(seen.count, 1);
-	load(&c, "SHUNT_FLIP", "1536K", &seen);
+	load(&c, "flip", "1536K", &seen);
 	for (size_t i = 0; i < shunt_config_count; i++)
-		if (!strcmp(shunt_config_rows[i].name, "SHUNT_FLIP"))
+		if (!strcmp(shunt_config_rows[i].name, "flip"))
 			assert_string_equal(shunt_config_value_text(&shunt_config_rows[i], &c,
 								    text, sizeof(text)),
 					    "1536K");
@@ -353,10 +374,10 @@ static void test_unknown_names(void **state)
 	static const struct {
 		const char *variable, *meant;
 	} names[] = {
-		{ "SHUNT_SPINUS=1", "SHUNT_SPIN_US" }, { "SHUNT_RINGMAX=1", "SHUNT_RING_MAX" },
+		{ "SHUNT_SPINUS=1", "SHUNT_TUNE=spin_us" }, { "SHUNT_RINGMAX=1", "SHUNT_TUNE=ring_max" },
 		{ "SHUNT_STAT=x", "SHUNT_STATS" }, { "SHUNT_LGO=info", "SHUNT_LOG" },
 		{ "SHUNT_log_file=x", "SHUNT_LOG_FILE" }, { "SHUNT_LOG_LEVEL=info", "SHUNT_LOG" },
-		{ "SHUNT_DEAD=5", "SHUNT_DEAD_MS" }, { "SHUNT_DEVICES", "SHUNT_DEVICE" },
+		{ "SHUNT_DEAD=5", "SHUNT_TUNE=dead_ms" }, { "SHUNT_DEVICES", "SHUNT_DEVICE" },
 	};
 	struct complaints seen;
 	char text[80];
@@ -370,6 +391,16 @@ static void test_unknown_names(void **state)
 	for (size_t i = 0; i < shunt_config_count; i++) {
 		snprintf(text, sizeof(text), "%s=x", shunt_config_rows[i].name);
 		assert_int_equal(unknown(text, &seen), 0);
+		if (!shunt_config_is_word(&shunt_config_rows[i]))
+			continue;
+		/* A variable had this name once. */
+		snprintf(text, sizeof(text), "SHUNT_%s=x", shunt_config_rows[i].name);
+		for (char *at = text; *at != '='; at++)
+			*at = (char)toupper(*at);
+		assert_int_equal(unknown(text, &seen), 1);
+		assert_non_null(strstr(seen.last,
+				       " does not count: it is a word of SHUNT_TUNE: SHUNT_TUNE="));
+		assert_non_null(strstr(seen.last, shunt_config_rows[i].name));
 	}
 	assert_int_equal(unknown("SHUNT_QWERTZ=1", &seen), 1);
 	assert_string_equal(seen.last, "there is no variable SHUNT_QWERTZ; `shunt config` lists them");
@@ -400,38 +431,38 @@ static void test_contradictions(void **state)
 	static const struct {
 		const char *a, *a_value, *b, *b_value, *said;
 	} pairs[] = {
-		{ "SHUNT_DEVICE", "none", "SHUNT_WINDOW", "64K", "SHUNT_WINDOW has no effect: SHUNT_DEVICE=none" },
-		{ "SHUNT_DEVICE", "none", "SHUNT_SPIN_US", "7", "SHUNT_SPIN_US has no effect: SHUNT_DEVICE=none" },
+		{ "SHUNT_DEVICE", "none", "window", "64K", "window has no effect: SHUNT_DEVICE=none" },
+		{ "SHUNT_DEVICE", "none", "spin_us", "7", "spin_us has no effect: SHUNT_DEVICE=none" },
 		{ "SHUNT_ENABLE", "0", "SHUNT_STATS", "x", "SHUNT_STATS has no effect: SHUNT_ENABLE=0" },
 		{ "SHUNT_DEVICE", "verbs:mlx5_0", "SHUNT_SOFT_MODEL", "connectx3",
 		  "SHUNT_SOFT_MODEL has no effect: SHUNT_DEVICE=verbs:mlx5_0" },
-		{ "SHUNT_POLL", "hybrid", "SHUNT_SPIN_US", "7", "SHUNT_SPIN_US has no effect: SHUNT_POLL=hybrid" },
-		{ "SHUNT_SPIN_US", "0", "SHUNT_POLL_RETRY", "7", "SHUNT_POLL_RETRY has no effect: SHUNT_SPIN_US=0" },
-		{ "SHUNT_BATCH", "merge", "SHUNT_CHAIN", "8", "SHUNT_CHAIN has no effect: SHUNT_BATCH=merge" },
-		{ "SHUNT_ADMIT", "none", "SHUNT_WINDOW_WR", "8", "SHUNT_WINDOW_WR has no effect: SHUNT_ADMIT=none" },
-		{ "SHUNT_MOCK", "tcp", "SHUNT_FLIP", "8", "SHUNT_FLIP has no effect: SHUNT_MOCK=tcp" },
+		{ "poll", "hybrid", "spin_us", "7", "spin_us has no effect: poll=hybrid" },
+		{ "spin_us", "0", "poll_retry", "7", "poll_retry has no effect: spin_us=0" },
+		{ "batch", "merge", "chain", "8", "chain has no effect: batch=merge" },
+		{ "admit", "none", "window_wr", "8", "window_wr has no effect: admit=none" },
+		{ "SHUNT_MOCK", "tcp", "flip", "8", "flip has no effect: SHUNT_MOCK=tcp" },
 		{ "SHUNT_LOG", "none", "SHUNT_LOG_FILE", "x", "SHUNT_LOG_FILE has no effect: SHUNT_LOG=none" },
 		{ "SHUNT_STATS", "x", "SHUNT_LOG_FILE", "x",
 		  "SHUNT_STATS and SHUNT_LOG_FILE are one file: the statistics replace the messages" },
 		{ "SHUNT_DEVICE", "soft", "SHUNT_KEY", "/x", "SHUNT_KEY has no effect: SHUNT_DEVICE=soft" },
 		{ "SHUNT_TRUST", "key", "SHUNT_LOG", "info",
 		  "SHUNT_TRUST=key without SHUNT_KEY: there are no links between hosts" },
-		{ "SHUNT_RETURN_MS", "2000", "SHUNT_RETURN_MAX_MS", "1000",
-		  "SHUNT_RETURN_MS=2000 is too much beside SHUNT_RETURN_MAX_MS=1000: that is the longest time" },
-		{ "SHUNT_ARENA", "16M", "SHUNT_RING_MAX", "8M",
-		  "SHUNT_RING_MAX=8M is too much beside SHUNT_ARENA=16M: rings do not grow so far" },
-		{ "SHUNT_MR", "64K", "SHUNT_LOG", "info", "SHUNT_MR=64K is less than SHUNT_RING_MAX=4M, which is used instead" },
-		{ "SHUNT_SQ", "64", "SHUNT_SIGNAL_EVERY", "33",
-		  "SHUNT_SIGNAL_EVERY=33 is too much beside SHUNT_SQ=64: one in half of that queue is taken" },
+		{ "return_ms", "2000", "return_max_ms", "1000",
+		  "return_ms=2000 is too much beside return_max_ms=1000: that is the longest time" },
+		{ "arena", "16M", "ring_max", "8M",
+		  "ring_max=8M is too much beside arena=16M: rings do not grow so far" },
+		{ "mr", "64K", "SHUNT_LOG", "info", "mr=64K is less than ring_max=4M, which is used instead" },
+		{ "sq", "64", "signal_every", "33",
+		  "signal_every=33 is too much beside sq=64: one in half of that queue is taken" },
 	}, sound[] = {
 		{ "SHUNT_DEVICE", "none", "SHUNT_STATS", "x", NULL }, { "SHUNT_DEVICE", "none", "SHUNT_LOG", "info", NULL },
-		{ "SHUNT_POLL", "event", "SHUNT_SPIN_US", "0", NULL }, { "SHUNT_ADMIT", "none", "SHUNT_WINDOW", "0", NULL },
-		{ "SHUNT_ENABLE", "0", "SHUNT_LOG", "debug", NULL }, { "SHUNT_BATCH", "chain", "SHUNT_CHAIN", "8", NULL },
+		{ "poll", "event", "spin_us", "0", NULL }, { "admit", "none", "window", "0", NULL },
+		{ "SHUNT_ENABLE", "0", "SHUNT_LOG", "debug", NULL }, { "batch", "chain", "chain", "8", NULL },
 		{ "SHUNT_STATS", "x", "SHUNT_LOG_FILE", "y", NULL }, { "SHUNT_DEVICE", "soft", "SHUNT_SOFT_MODEL", "connectx3", NULL },
-		{ "SHUNT_SQ", "64", "SHUNT_RQ", "64", NULL }, { "SHUNT_ARENA", "16M", "SHUNT_MOCK", "rdma", NULL },
-		{ "SHUNT_SLOW_MS", "0", "SHUNT_MOCK", "rdma", NULL },
+		{ "sq", "64", "rq", "64", NULL }, { "arena", "16M", "SHUNT_MOCK", "rdma", NULL },
+		{ "slow_ms", "0", "SHUNT_MOCK", "rdma", NULL },
 		{ "SHUNT_TRUST", "key", "SHUNT_KEY", "/x", NULL },
-		{ "SHUNT_RING_MAX", "8M", "SHUNT_LOG", "info", NULL },
+		{ "ring_max", "8M", "SHUNT_LOG", "info", NULL },
 	};
 	struct complaints seen;
 
@@ -443,8 +474,8 @@ static void test_contradictions(void **state)
 	for (size_t i = 0; i < sizeof(sound) / sizeof(sound[0]); i++)
 		assert_int_equal(contradictions(sound[i].a, sound[i].a_value, sound[i].b, sound[i].b_value, &seen), 0);
 	/* No default contradicts another, and a value alone only where it goes beyond one. */
-	assert_int_equal(contradictions("SHUNT_LOG", "warn", "SHUNT_POLL", "adaptive", &seen), 0);
-	assert_int_equal(contradictions("SHUNT_RETURN_MS", "70000", "SHUNT_LOG", "info", &seen), 1);
+	assert_int_equal(contradictions("SHUNT_LOG", "warn", "poll", "adaptive", &seen), 0);
+	assert_int_equal(contradictions("return_ms", "70000", "SHUNT_LOG", "info", &seen), 1);
 }
 
 int main(void)

@@ -13,7 +13,7 @@
 #include "core/poll/linger.h"
 #include "core/poll/polling.h"
 
-#define SPIN 50000	/* ns: SHUNT_SPIN_US here */
+#define SPIN 50000	/* ns: spin_us here */
 #define MOST (3 * SPIN)
 #define LOOK 500	/* what a look takes */
 

@@ -64,7 +64,7 @@ perf_modes() {
 	local name=$1 settings=$2 mode variants=()
 	shift 2
 	for mode in $modes; do
-		variants+=(--variant "$mode=SHUNT_BATCH=$mode$settings")
+		variants+=(--variant "$mode=SHUNT_TUNE=batch=$mode$settings")
 	done
 	perf "$name" --transports tcp "${variants[@]}" "$@"
 }
@@ -172,8 +172,8 @@ redis_rounds() {
 		for who; do
 			case $who in
 			tcp) wrap="" ;;
-			m-*) wrap="env SHUNT_BATCH=${who#m-} SHUNT_SOFT_MODEL=$model $shunt_run" ;;
-			*) wrap="env SHUNT_BATCH=$who $shunt_run" ;;
+			m-*) wrap="env SHUNT_TUNE=batch=${who#m-} SHUNT_SOFT_MODEL=$model $shunt_run" ;;
+			*) wrap="env SHUNT_TUNE=batch=$who $shunt_run" ;;
 			esac
 			redis_trace "$who" "$wrap" -t set -c 50 -P 16 -n "$requests"
 		done
@@ -186,8 +186,8 @@ redis_rounds() {
 mrs="preMR dynMR"
 mr_settings() {
 	case $1 in
-	preMR) echo SHUNT_INLINE=64 SHUNT_MR_THRESHOLD=0 ;;
-	dynMR) echo SHUNT_INLINE=64 SHUNT_MR_THRESHOLD=1 ;;
+	preMR) echo ,inline=64,mr_threshold=0 ;;
+	dynMR) echo ,inline=64,mr_threshold=1 ;;
 	esac
 }
 
@@ -197,7 +197,7 @@ mr_settings() {
 mr_trace() {
 	local mode=$1 mr=$2 modelled=$3 bytes=$4 count=$5 stat wrap rate who=$2.$3.$4.$1
 	stat=$(mktemp -d "$work/stat.XXXXXX")
-	wrap="env SHUNT_STATS=$stat/%p SHUNT_BATCH=$mode $(mr_settings "$mr")"
+	wrap="env SHUNT_STATS=$stat/%p SHUNT_TUNE=batch=$mode$(mr_settings "$mr")"
 	[ "$modelled" = real ] || wrap+=" SHUNT_SOFT_MODEL=$model"
 	wrap+=" $shunt_run"
 	rate=$(measure_pp "$wrap" "$wrap" rate -m blocking -q -w 100 -p 4 -s "$bytes" -n "$count")

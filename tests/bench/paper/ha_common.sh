@@ -31,17 +31,17 @@ sink_says() {
 	echo "python3 -c 'import struct; f = open(\"$sink\", \"r+b\"); f.seek(8); f.write(struct.pack(\"=Q\", $((node_ns * 100 / $1 - node_ns))))'"
 }
 
-# A node that is slow by the model is no reason to leave the link (SHUNT_SLOW_MS).
+# A node that is slow by the model is no reason to leave the link (slow_ms).
 #
 # ha NAME OPTIONS...: a run of `shunt perf qos`, in $out/NAME.json; what its node says at the end in $out/NAME.node.json.
 ha() {
 	local name=$1
 	shift
 	rm -f "$sink" "$out/$name.node.json"
-	SHUNT_POLL=event $shunt perf qos --periods "$periods" --warm "$warm" --depth "$depth" \
-		--client SHUNT_SOFT_MODEL="$client_model" --client SHUNT_BATCH=single --client SHUNT_FRAG=4096 \
-		--client SHUNT_RING_MIN=2M --server SHUNT_RING_MIN=2M \
-		--client SHUNT_SLOW_MS=0 --server SHUNT_SLOW_MS=0 \
+	SHUNT_TUNE=poll=event $shunt perf qos --periods "$periods" --warm "$warm" --depth "$depth" \
+		--client SHUNT_SOFT_MODEL="$client_model" --client SHUNT_TUNE=batch=single --client SHUNT_TUNE=frag=4096 \
+		--client SHUNT_TUNE=ring_min=2M --server SHUNT_TUNE=ring_min=2M \
+		--client SHUNT_TUNE=slow_ms=0 --server SHUNT_TUNE=slow_ms=0 \
 		--at "$((periods + 1)):$shunt stat --json \$SERVER_PID > '$out/$name.node.json'" \
 		--json "$out/$name.json" "$@" > "$out/$name.txt" 2> "$work/$name.err" || {
 		cat "$out/$name.txt" "$work/$name.err"

@@ -18,7 +18,7 @@ for distribution in uniform zipf; do
 	demand=$half,$half,$(cut -d, -f3- <<< "$demand")
 	rules=$(rules "$reserved")
 	ha ha_e5.$distribution.bare --demand "$demand"
-	ha ha_e5.$distribution.basic --demand "$demand" --rules "$rules" --server SHUNT_QOS_CONVERT=0
+	ha ha_e5.$distribution.basic --demand "$demand" --rules "$rules" --server SHUNT_TUNE=qos_convert=0
 	ha ha_e5.$distribution.haechi --demand "$demand" --rules "$rules"
 done
 judge << 'END'

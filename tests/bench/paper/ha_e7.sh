@@ -15,10 +15,10 @@ reserved=$(python3 -c "import ha; print(*[285000 // ha.SCALE] * 3, *[80000 // ha
 rules=$(rules "$reserved")
 total=$((1580000 / scale))
 # The paper's engine has all tokens of a period at its start; ours has them in proportion to time.
-ha ha_e7.burst --demand spike --total $total --rules "$rules" --server SHUNT_QOS_PACE=0
+ha ha_e7.burst --demand spike --total $total --rules "$rules" --server SHUNT_TUNE=qos_pace=0
 ha ha_e7.paced --demand spike --total $total --rules "$rules"
 # Latencies of a burst are those of what it keeps outstanding.
-ha ha_e7.deep --demand spike --total $total --rules "$rules" --server SHUNT_QOS_PACE=0 --depth 64
+ha ha_e7.deep --demand spike --total $total --rules "$rules" --server SHUNT_TUNE=qos_pace=0 --depth 64
 ha ha_e7.constant --demand spike --total $total --rules "$rules" --pattern constant
 judge "$reserved" << 'END'
 import ha, sys

@@ -17,15 +17,15 @@ heading "RB-E2 (RDMAbox, Figure 2): polling under three clustered loads" \
 	"throughput: adaptive is the best of EventBatch, Hybrid and Adaptive under all three loads; most
        interrupts and context switches: EventBatch, Hybrid comparable; figures without numbers"
 
-[ "${LARGE:-}" ] || SHUNT_POLL=busy $shunt perf --rounds 1 --seconds 0.2 --transports shunt --json "$work/large.json" \
+[ "${LARGE:-}" ] || SHUNT_TUNE=poll=busy $shunt perf --rounds 1 --seconds 0.2 --transports shunt --json "$work/large.json" \
 	"cluster:large:$interval" > /dev/null || exit 1
 large=${LARGE:-$(jq '.models[0].flows[0].cluster' "$work/large.json")}
 medium=$(((large + 1) / 2))
 [ $medium -lt "$large" ] || medium=1
 echo "small 1, medium $medium, large $large requests; $interval us of idle time between clusters"
-perf rb_e2 --transports tcp --variant event=SHUNT_POLL=event --variant batch=SHUNT_POLL=batch \
-	--variant hybrid=SHUNT_POLL=hybrid --variant adaptive120=SHUNT_POLL=adaptive,SHUNT_POLL_RETRY=120 \
-	--variant adaptive=SHUNT_POLL=adaptive --variant busy=SHUNT_POLL=busy \
+perf rb_e2 --transports tcp --variant event=SHUNT_TUNE=poll=event --variant batch=SHUNT_TUNE=poll=batch \
+	--variant hybrid=SHUNT_TUNE=poll=hybrid --variant adaptive120=SHUNT_TUNE=poll=adaptive,poll_retry=120 \
+	--variant adaptive=SHUNT_TUNE=poll=adaptive --variant busy=SHUNT_TUNE=poll=busy \
 	pingpong "cluster:1:$interval" "cluster:$medium:$interval" "cluster:$large:$interval"
 perf_table rb_e2 ops/s=operations_per_second to-tcp=ratio_to_tcp p50us=p50_us p99us=p99_us \
 	events/op=completion_events/op switches/op=voluntary_switches/op cpu-us/op=cpu_seconds/us link=link_share

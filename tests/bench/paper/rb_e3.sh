@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # RDMAbox, Figure 5: a copy of resident pages against their registration, by size, and where the two cross. Beside it
-# where the engine finds the crossover for SHUNT_MR_THRESHOLD=auto.
+# where the engine finds the crossover for SHUNT_TUNE=mr_threshold=auto.
 #
 #	TIMES=101 SIZES="4096 …" MODEL=connectx3 DEVICE=verbs:rxe0 rb_e3.sh	TIMES: of each; DEVICE: an RDMA device
 # shellcheck disable=SC2086	# lists are words

@@ -4,9 +4,9 @@
 # beside them one QP, whose peak is Figure 1's. In virtual time on the cost model: the same each time, however fast
 # the machine is.
 #
-# The windows are the engine's (core/lane/window.c): a limit for the device, and SHUNT_ADMIT=aimd, which finds one by itself.
+# The windows are the engine's (core/lane/window.c): a limit for the device, and SHUNT_TUNE=admit=aimd, which finds one by itself.
 #
-#	THREADS=12 MODEL=connectx3,qp=1240 QPS=4 THINK=5000 ADAPT=1048576 rb_e7.sh	ADAPT: SHUNT_WINDOW, with aimd
+#	THREADS=12 MODEL=connectx3,qp=1240 QPS=4 THINK=5000 ADAPT=1048576 rb_e7.sh	ADAPT: window, with aimd
 # shellcheck source-path=SCRIPTDIR source=common.sh
 set -u
 MODEL=${MODEL:-connectx3,qp=1240}

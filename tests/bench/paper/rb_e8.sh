@@ -3,7 +3,7 @@
 # RDMAbox, Figure 9: ways of polling by number of peers. Here N redis-benchmark processes, each with a link
 # and one connection of its own, at one redis-server, counted at the server.
 #
-#	ROUNDS=3 LENGTH=0.2 PEERS="1 4 8" KINDS="batch/1 …" rb_e8.sh	a kind is SHUNT_POLL/SHUNT_CQS
+#	ROUNDS=3 LENGTH=0.2 PEERS="1 4 8" KINDS="batch/1 …" rb_e8.sh	a kind is poll/cqs
 # shellcheck disable=SC2086	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=common.sh
 set -u
@@ -61,7 +61,7 @@ END
 once() {
 	local kind=$1 count=$2 wrap="" asked="" i rate cpu switches events clients=()
 	[ "$kind" = tcp ] || {
-		wrap="env SHUNT_POLL=${kind%/*} SHUNT_CQS=${kind#*/} $shunt_run"
+		wrap="env SHUNT_TUNE=poll=${kind%/*},cqs=${kind#*/} $shunt_run"
 		asked=$shunt
 	}
 	start_redis "$wrap"

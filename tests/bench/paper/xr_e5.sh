@@ -37,15 +37,15 @@ awk '{ print "\"" $1 " " $2 " " $3 "\"", $(NF - 3) }' "$work/virtual" > "$work/r
 { echo "case GB/s"; cat "$work/rows"; } > "$out/xr_e5.virtual.dat"
 awk 'NR == 1 { open = $(NF - 3) } NR == 4 { printf "64K with the window: %+.0f%% over 128K without\n", 100 * ($(NF - 3) / open - 1) }' "$work/virtual"
 
-open="SHUNT_ADMIT=none,SHUNT_WINDOW=0,SHUNT_WINDOW_WR=0"
+open="SHUNT_TUNE=admit=none,window=0,window_wr=0"
 echo
 echo "--- shunt perf incast:$senders, real time, model $slow on both ends"
 export SHUNT_SOFT_MODEL=$slow	# commas cannot be in a variant
 perf xr_e5 --transports tcp --depth 4 \
-	--variant "open1M=$open,SHUNT_FRAG=1M" --variant "open64K=$open,SHUNT_FRAG=64K" \
-	--variant "window1M=SHUNT_WINDOW=1M,SHUNT_FRAG=1M" \
-	--variant "window64K=SHUNT_WINDOW=1M,SHUNT_FRAG=64K" \
-	--variant "window256K=SHUNT_WINDOW=256K,SHUNT_FRAG=64K" \
+	--variant "open1M=$open,frag=1M" --variant "open64K=$open,frag=64K" \
+	--variant "window1M=SHUNT_TUNE=window=1M,frag=1M" \
+	--variant "window64K=SHUNT_TUNE=window=1M,frag=64K" \
+	--variant "window256K=SHUNT_TUNE=window=256K,frag=64K" \
 	"incast:$senders:128K"
 perf_table xr_e5 MB/s=megabytes_per_second to-tcp=ratio_to_tcp p50us=p50_us p99us=p99_us bytes/wr=bytes_per_wr link=link_share
 bars xr_e5.virtual "XR-E5: writes of 12 threads, virtual time" "GB/s" "$out/xr_e5.virtual.dat"

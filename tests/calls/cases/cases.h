@@ -50,7 +50,7 @@ enum {
 	DUAL = 8,	/* an IPv6 listener that takes IPv4, and an IPv4 client */
 	IPV6 = 16,	/* both over IPv6 */
 	NOWARM = 32,	/* no warming up even when asked */
-	NOFLIP = 64,	/* not with SHUNT_FLIP: the kernel's own counters are looked at */
+	NOFLIP = 64,	/* not with `flip`: the kernel's own counters are looked at */
 };
 
 struct test {

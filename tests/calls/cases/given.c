@@ -7,7 +7,7 @@
 
 #include <sys/wait.h>
 
-#define LARGE 204800	/* bytes; with SHUNT_RING_MIN they take larger rings */
+#define LARGE 204800	/* bytes; with ring_min they take larger rings */
 
 static char byte_at(size_t i)
 {

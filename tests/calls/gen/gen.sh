@@ -30,7 +30,7 @@ sequence() {
 	careful) GEN_CAREFUL=1 "$gen" "$seed" "$calls" "$@" ;;
 	bare) "$gen" "$seed" "$calls" "$@" ;;
 	both) GEN_WRAP=$shunt_run $shunt_run "$gen" "$seed" "$calls" "$@" ;;
-	flip) GEN_CAREFUL=1 SHUNT_FLIP=${FLIP:-1024} GEN_WRAP=$shunt_run $shunt_run "$gen" "$seed" "$calls" "$@" ;;
+	flip) GEN_CAREFUL=1 SHUNT_TUNE=${SHUNT_TUNE-},flip=${FLIP:-1024} GEN_WRAP=$shunt_run $shunt_run "$gen" "$seed" "$calls" "$@" ;;
 	lead) $shunt_run "$gen" "$seed" "$calls" "$@" ;;
 	answer) GEN_WRAP=$shunt_run "$gen" "$seed" "$calls" "$@" ;;
 	esac 2>> "$work/err"

@@ -28,12 +28,12 @@ fi
 need_device "$lab_device"
 export TEST_LINK=600000 TEST_LIMIT=800
 # Little in flight, so that sends have to wait, and with that to be chained and merged.
-export SHUNT_WINDOW=16K SHUNT_ADMIT=static
+export SHUNT_TUNE=${SHUNT_TUNE-},window=16K,admit=static
 
 # The client of a transfer, traced: sets doorbells, by its statistics, and writes, by strace.
 count_doorbells() { # BATCH
 	rm -f "$work"/run.stat.*
-	SHUNT_BATCH=$1 pair "$work/run" "$shunt_run" "$tracing $work/$1.trace $shunt_run" -m blocking -n 150K --chunk-max 600 --one-way -c 8 || return
+	SHUNT_TUNE=${SHUNT_TUNE-},batch=$1 pair "$work/run" "$shunt_run" "$tracing $work/$1.trace $shunt_run" -m blocking -n 150K --chunk-max 600 --one-way -c 8 || return
 	doorbells=$(cat "$work"/run.stat.* | jq -s 'map(select(.counters.claims > 0) | .counters.doorbells) | add')
 	writes=$(posted "$work/$1.trace")
 	echo "# $1: $doorbells doorbells by the statistics, $writes writes"

@@ -25,7 +25,7 @@ same() {
 
 for mode in blocking epoll-et select; do
 	for bound in 65536 4096 100; do
-		export SHUNT_FLIP=$bound
+		export SHUNT_TUNE=${SHUNT_TUNE-},flip=$bound
 		rm -f "$work/until"
 		start_pair -m $mode -n 100G --until "$work/until"
 		check "$mode, a flip after up to $bound bytes: there are flips" within flipped
@@ -33,7 +33,7 @@ for mode in blocking epoll-et select; do
 		check "$mode, $bound: both ends end" end_pair
 		check "$mode, $bound: every byte came" same
 		echo "# $mode, $bound: ${flips% *} changes of track, device $(devices_used "$work"/stat.*)"
-		unset SHUNT_FLIP
+		SHUNT_TUNE+=,flip=0
 		check_device "$mode, $bound: the link is over RDMA" "$work"/stat.*
 	done
 done

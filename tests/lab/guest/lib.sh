@@ -112,7 +112,7 @@ need_device() {
 	}
 	export SHUNT_DEVICE=$1
 	# A guest stands still for a while when its host is busy: that takes no connection off the link.
-	export SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000
+	export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,slow_ms=0,dead_ms=10000
 }
 
 # The device that the tests of Shunt over RDMA are about. LAB_DEVICE=soft tries the tests themselves without one.

@@ -2,13 +2,13 @@
 # limit: 5000
 # One iperf3 stream, and eight, over a wire of 0.1, 1 and 10 ms each way: what the device does by itself (one queue pair, a
 # plain loop of 64 KiB messages, 4 MiB under way), plain TCP, Shunt over rxe with a stage that does not grow
-# (SHUNT_STAGE_MAX=64K), and Shunt. A table; what is judged is that most of Shunt's bytes go by the link. The first seconds
+# (SHUNT_TUNE=stage_max=64K), and Shunt. A table; what is judged is that most of Shunt's bytes go by the link. The first seconds
 # do not count: a link takes some, where processors are emulated.
 #	DELAYS="0.1 1 10" STREAMS="1 8"
 # shellcheck shell=bash disable=SC2034,SC2086,SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
 
-export SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000
+export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,slow_ms=0,dead_ms=10000
 need iperf3 jq "$builddir/tests/bench/raw_imm"
 need_shunt
 
@@ -43,7 +43,7 @@ for ms in ${DELAYS:-0.1 1 10}; do
 	raw_rate
 	for streams in ${STREAMS:-1 8}; do
 		line=
-		for who in "" "env SHUNT_STAGE_MAX=64K $shunt_run" "env SHUNT_STATS=$work/stats $shunt_run"; do
+		for who in "" "env SHUNT_TUNE=${SHUNT_TUNE-},stage_max=64K $shunt_run" "env SHUNT_STATS=$work/stats $shunt_run"; do
 			received "$who" "$streams"
 			line+=$(printf ' %10s' "$mbits")
 		done

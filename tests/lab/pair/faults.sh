@@ -10,11 +10,11 @@
 share=90	# per cent of the bytes that have to go by the link before a fault
 enough=3000000	# bytes, of both directions, before a fault and after it
 shunt=$builddir/tools/shunt
-export WITHIN=1200 TEST_LIMIT=3000 SHUNT_CLAIM_MS=60000 SHUNT_LOG=info SHUNT_DEVICE=verbs SHUNT_STATS=$work/stat.%p
+export WITHIN=1200 TEST_LIMIT=3000 SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000 SHUNT_LOG=info SHUNT_DEVICE=verbs SHUNT_STATS=$work/stat.%p
 # Without a fault nothing may take the stream off the link: an emulated machine stands still for a while when its host is
 # busy. The rule about slow completions is on from the fault on.
-slow=100	# ms: the default of SHUNT_SLOW_MS
-export SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=2000
+slow=100	# ms: the default of slow_ms
+export SHUNT_TUNE=${SHUNT_TUNE-},slow_ms=0,dead_ms=2000
 
 need "$transfer" jq
 need_shunt
@@ -130,7 +130,7 @@ reach_link() {
 }
 
 watch_slow() {
-	"$shunt" adm "$(shunted_pid)" set SHUNT_SLOW_MS $slow >/dev/null
+	"$shunt" adm "$(shunted_pid)" set slow_ms $slow >/dev/null
 }
 
 strike() { # FAULT

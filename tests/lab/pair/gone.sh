@@ -7,8 +7,8 @@
 
 gone=$builddir/tests/calls/gone
 shunt=$builddir/tools/shunt
-export SHUNT_DEVICE=verbs SHUNT_KEEPALIVE_MS=2000 SHUNT_DEAD_MS=2000 SHUNT_SILENCE_S=20 SHUNT_CLAIM_MS=60000 SHUNT_LOG=info
-export SHUNT_SLOW_MS=0 TEST_LINK=600000
+export SHUNT_DEVICE=verbs SHUNT_TUNE=${SHUNT_TUNE-},keepalive_ms=2000,dead_ms=2000,silence_s=20,claim_ms=60000 SHUNT_LOG=info
+export SHUNT_TUNE=${SHUNT_TUNE-},slow_ms=0 TEST_LINK=600000
 need "$gone" jq rdma
 need_shunt
 knows_device verbs || { echo "1..0 # SKIP this build does not know SHUNT_DEVICE=verbs" && exit 77; }

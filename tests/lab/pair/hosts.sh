@@ -9,7 +9,7 @@ shunt=$builddir/tools/shunt
 share=99	# per cent
 before=1000000	# bytes that the link has carried when counting begins
 enough=8000000	# bytes that are counted, of both directions
-export SHUNT_DEVICE=verbs SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000
+export SHUNT_DEVICE=verbs SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,slow_ms=0,dead_ms=10000
 need redis-server redis-benchmark iperf3 jq
 need_shunt
 

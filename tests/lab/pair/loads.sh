@@ -12,8 +12,8 @@ kills=3
 enough=400000	# bytes, of both directions: more than what is under way
 logs=/tmp/lab/loads	# what both say stays there
 mkdir -p $logs
-export SHUNT_DEVICE=verbs SHUNT_DEAD_MS=500 SHUNT_SLOW_MS=0 SHUNT_RETURN_MS=500 SHUNT_RETURN_MAX_MS=1000
-export SHUNT_CLAIM_MS=60000 SHUNT_LOG=info
+export SHUNT_DEVICE=verbs SHUNT_TUNE=${SHUNT_TUNE-},dead_ms=500,slow_ms=0,return_ms=500,return_max_ms=1000
+export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000 SHUNT_LOG=info
 need iperf3 redis-server python3 jq
 need_shunt
 knows_device verbs || { echo "1..0 # SKIP this build does not know SHUNT_DEVICE=verbs" && exit 77; }

@@ -8,7 +8,7 @@
 . "${BASH_SOURCE%/*}/lib.sh"
 
 shunt=$builddir/tools/shunt
-export SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000 SHUNT_LOG=info
+export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,slow_ms=0,dead_ms=10000 SHUNT_LOG=info
 need redis-server python3 jq
 need_shunt
 last=${mine##*.}

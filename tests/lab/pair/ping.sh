@@ -7,7 +7,7 @@
 . "${BASH_SOURCE%/*}/lib.sh"
 
 shunt=$builddir/tools/shunt
-export SHUNT_CLAIM_MS=10000 SHUNT_DEAD_MS=1000 SHUNT_SLOW_MS=0 SHUNT_REFUSED_MS=0
+export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=10000,dead_ms=1000,slow_ms=0,refused_ms=0
 need jq setpriv rdma nft
 need_shunt
 

@@ -14,7 +14,7 @@ slow="the device is too slow, or this process did not run"	# for a profile, whic
 limit=244140	# 8Mbit, in thousandths of a token a second
 logs=/tmp/lab/qos	# what both say stays there
 mkdir -p $logs
-export SHUNT_DEVICE=verbs SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000 SHUNT_LOG=info
+export SHUNT_DEVICE=verbs SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,slow_ms=0,dead_ms=10000 SHUNT_LOG=info
 need python3 jq "$builddir/tests/soft/conform"
 need_shunt
 knows_device verbs || { echo "1..0 # SKIP this build does not know SHUNT_DEVICE=verbs" && exit 77; }

@@ -7,7 +7,7 @@
 . "${BASH_SOURCE%/*}/lib.sh"
 
 shunt=$builddir/tools/shunt
-export SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000 SHUNT_REFUSED_MS=0 SHUNT_LOG=warn
+export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,slow_ms=0,dead_ms=10000,refused_ms=0 SHUNT_LOG=warn
 other_key="the peer's host has another key, or none (SHUNT_KEY)"
 no_key="there is no key for links between hosts (SHUNT_KEY)"
 need redis-server python3 jq
@@ -106,10 +106,10 @@ warns() { # PID TEXT
 }
 
 with "without a key" "" "" by_link -- by_link
-with "one key" "SHUNT_KEY=$work/good SHUNT_RETURN_MS=500" "SHUNT_KEY=$work/good SHUNT_RETURN_MS=500" by_link -- returns
+with "one key" "SHUNT_KEY=$work/good SHUNT_TUNE=$SHUNT_TUNE,return_ms=500" "SHUNT_KEY=$work/good SHUNT_TUNE=$SHUNT_TUNE,return_ms=500" by_link -- returns
 with "one key, demanded" "SHUNT_KEY=$work/good SHUNT_TRUST=key" "SHUNT_KEY=$work/good SHUNT_TRUST=key" by_link -- by_link
 # An acceptor waits for a claim as long as it may take.
-export SHUNT_CLAIM_MS=5000
+export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=5000
 with "two keys" SHUNT_KEY=$work/good SHUNT_KEY=$work/other stays "$other_key" -- stays "$other_key"
 with "a key of one" SHUNT_KEY=$work/good "" counts gate_other_keys -- stays "$other_key"
 with "a key of two" "" SHUNT_KEY=$work/good warns "another key than this one" -- stays "$other_key"

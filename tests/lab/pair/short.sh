@@ -11,7 +11,7 @@ short=$builddir/tests/bench/short
 shunt=$builddir/tools/shunt
 library=$builddir/.libs/libshunt.so
 port=7900 plain=7901 # of its own: connections of its servers may linger there
-export SHUNT_DEVICE=verbs SHUNT_CLAIM_MS=60000 SHUNT_REFUSED_MS=0 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000
+export SHUNT_DEVICE=verbs SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,refused_ms=0,slow_ms=0,dead_ms=10000
 need "$short" jq
 need_shunt
 knows_device verbs || { echo "1..0 # SKIP this build does not know SHUNT_DEVICE=verbs" && exit 77; }
@@ -62,8 +62,8 @@ if [ "$lab_self" = one ]; then
 fi
 meet counted
 if [ "$lab_self" = two ]; then
-	SHUNT_BRIEF=0 "$short" turns $((count / 5)) "$library" "$theirs" $port $plain >"$work/turns"
-	echo "# $((count / 5)) more with SHUNT_BRIEF=0, claimed at their first use"
+	SHUNT_TUNE=${SHUNT_TUNE-},brief=0 "$short" turns $((count / 5)) "$library" "$theirs" $port $plain >"$work/turns"
+	echo "# $((count / 5)) more with brief=0, claimed at their first use"
 	say_median 2 "to the first byte"
 	say_median 3 "to the end of the process"
 fi

@@ -8,7 +8,7 @@
 
 shunt=$builddir/tools/shunt
 share=99	# per cent
-export SHUNT_DEVICE=verbs SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000 SHUNT_LOG=info
+export SHUNT_DEVICE=verbs SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,slow_ms=0,dead_ms=10000 SHUNT_LOG=info
 need "$transfer" redis-server redis-benchmark iperf3 jq rping
 need_shunt
 
@@ -43,7 +43,7 @@ load redis redis-server --port $port --bind 10.78.0.1 --protected-mode no --save
 	redis-benchmark -h 10.78.0.1 -p $port -t set -c 4 -n 1000000000 -d 4096
 
 # Its queue pair dies in the midst of a transfer whose every byte is checked; the stream returns to a new one.
-export SHUNT_STATS=$work/stat.%p SHUNT_RETURN_MS=100
+export SHUNT_STATS=$work/stat.%p SHUNT_TUNE=${SHUNT_TUNE-},return_ms=100
 [ "$lab_self" = one ] || export SHUNT_FAULT="kill:bytes=512K,count=1"
 check "a queue pair dies: every byte comes" between $shunt_run "$transfer" server -a 10.78.0.1 -p $port -n 80M -- \
 	somebody_listens $port -- $shunt_run "$transfer" client $port -a 10.78.0.1 -n 80M

@@ -7,7 +7,7 @@
 
 shunt=$builddir/tools/shunt
 clocks=${BASH_SOURCE%/*}/clocks.py
-export SHUNT_DEVICE=verbs SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000 SHUNT_LOG=warn
+export SHUNT_DEVICE=verbs SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,slow_ms=0,dead_ms=10000 SHUNT_LOG=warn
 need python3 jq rdma
 need_shunt
 knows_device verbs || { echo "1..0 # SKIP this build does not know SHUNT_DEVICE=verbs" && exit 77; }

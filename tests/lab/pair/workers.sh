@@ -14,7 +14,7 @@ enough=8000000	# bytes that the link carries before a load is ended
 logs=/tmp/lab/workers	# what both say stays there
 mkdir -p $logs
 ulimit -l unlimited	# some workers have users of their own
-export SHUNT_DEVICE=verbs SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000 SHUNT_LOG=info
+export SHUNT_DEVICE=verbs SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,slow_ms=0,dead_ms=10000 SHUNT_LOG=info
 need python3 jq
 need_shunt
 knows_device verbs || { echo "1..0 # SKIP this build does not know SHUNT_DEVICE=verbs" && exit 77; }

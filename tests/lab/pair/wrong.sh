@@ -9,7 +9,7 @@ shunt=$builddir/tools/shunt
 grown=
 enough=2000000	# bytes by the link in each condition
 # The stream stays on the link whatever the wire does to it.
-export WITHIN=1200 SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=60000 SHUNT_DEVICE=verbs SHUNT_LOG=info
+export WITHIN=1200 SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,slow_ms=0,dead_ms=60000 SHUNT_DEVICE=verbs SHUNT_LOG=info
 need iperf3 jq
 need_shunt
 knows_device verbs || { echo "1..0 # SKIP this build does not know SHUNT_DEVICE=verbs" && exit 77; }

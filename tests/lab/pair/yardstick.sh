@@ -15,7 +15,7 @@ warm=4000	# ms before a program of TCP is measured: Shunt has a link by then
 window=64	# messages of the loop that are under way
 raw=$builddir/tests/bench/raw_imm
 pp=$builddir/tests/bench/pp
-export SHUNT_CLAIM_MS=60000 SHUNT_SLOW_MS=0 SHUNT_DEAD_MS=10000 SHUNT_STATS=$work/stat.%p
+export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,slow_ms=0,dead_ms=10000 SHUNT_STATS=$work/stat.%p
 need "$raw" "$pp" jq
 need_shunt
 peers_device
