@@ -253,9 +253,10 @@ bool shunt_stream_linger(struct shunt_stream *stream, struct linger *linger);
  * For everything that the engine does not serve. 0 or -errno.
  */
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			enum shunt_reason reason);
+			enum shunt_cause cause);
 /* The same in a child of vfork(), of its parent's stream. */
-int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream, enum shunt_reason reason);
+int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+				enum shunt_cause cause);
 
 /* --- what programs may ask of a connection: include/shunt/shunt.h --- */
 

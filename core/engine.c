@@ -223,7 +223,7 @@ static void retire_shared(struct shunt_engine *engine)
 		if (file && file->kind == SHUNT_FILE_STREAM &&
 		    shunt_fork_slots_held(&stream->sharing) &&
 		    atomic_load(&stream->state) == SHUNT_LINKED)
-			shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
+			shunt_stream_retire(engine, fd, stream, SHUNT_CAUSE_FORK);
 	}
 }
 
@@ -307,8 +307,8 @@ static int share(struct shunt_stream *stream, void *arg)
 	atomic_fetch_or(&stream->mode, SHUNT_MODE_SHARED | SHUNT_MODE_UNCOUNTED);
 	if (!shunt_stream_is_seated(stream) &&
 	    atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN) &&
-	    shunt_streams_note(shunt_stream_engine(stream), stream, SHUNT_REASON_FORK))
-		shunt_decision_plain(stream, SHUNT_REASON_FORK);
+	    shunt_streams_note(shunt_stream_engine(stream), stream, SHUNT_CAUSE_FORK))
+		shunt_decision_plain(stream, SHUNT_CAUSE_FORK);
 	return 0;
 }
 

@@ -63,12 +63,12 @@ struct shunt_engine {
 	/* Starts the service thread, unless it runs: shunt_service_start(). False: it could not be started. */
 	bool (*serve)(struct shunt_engine *engine);
 	struct shunt_service *_Atomic service; /* NULL until a connection could use it */
-	enum shunt_reason no_service;	/* why there was none when it was wanted last; service_lock */
+	enum shunt_cause no_service;	/* why there was none when it was wanted last; service_lock */
 	struct shunt_seat_pool seats;
 	struct shunt_lock service_lock;
 	struct shunt_lock leave_lock;	/* of the thread that ends the service thread (leave.c) */
 	_Atomic uint32_t leaving;	/* calls under way for which the service thread has ended */
-	_Atomic int stays;		/* enum shunt_reason: why no connection leaves TCP from now on; NONE: they do */
+	_Atomic int stays;		/* enum shunt_cause: why no connection leaves TCP from now on; NONE: they do */
 	uint32_t times_left;		/* how often the service thread has ended; leave_lock */
 	struct shunt_strangers strangers;
 	_Atomic uint64_t evicted; /* links that ended because nothing used them */
@@ -88,7 +88,7 @@ struct shunt_engine {
 	struct shunt_stream **slabs;	/* of SHUNT_SLAB_STREAMS each */
 	uint32_t slab_count;
 	struct shunt_totals totals;
-	uint64_t reasons[SHUNT_REASONS];	/* how many connections stayed on TCP because of each */
+	uint64_t causes[SHUNT_CAUSES];	/* how many connections stayed on TCP because of each */
 
 	struct shunt_lock rendezvous_lock;
 	struct shunt_rendezvous *rendezvous;	/* one for each address that we listen at */

@@ -39,12 +39,12 @@ static struct shunt_stream *stream_at(struct shunt_engine *engine, int fd)
 
 void shunt_file_candidate(struct shunt_engine *engine, struct shunt_stream *stream, uint8_t role)
 {
-	enum shunt_reason stays = atomic_load(&engine->stays);
+	enum shunt_cause stays = atomic_load(&engine->stays);
 
 	if (!stays && atomic_load_explicit(&engine->bypassing, memory_order_relaxed))
-		stays = SHUNT_REASON_BYPASSED;
+		stays = SHUNT_CAUSE_BYPASSED;
 	if (!stays && atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY)
-		stays = SHUNT_REASON_OPTION;
+		stays = SHUNT_CAUSE_OPTION;
 	stream->role = role;
 	stream->born = shunt_now(engine);
 	atomic_store(&stream->state, stays ? SHUNT_PLAIN : SHUNT_CANDIDATE);
@@ -54,7 +54,7 @@ void shunt_file_candidate(struct shunt_engine *engine, struct shunt_stream *stre
 		shunt_streams_note(engine, stream, stays);
 	shunt_lock_leave(&engine->streams_lock);
 	if (engine->device_choice == SHUNT_DEVICE_NONE)
-		shunt_streams_plain(engine, stream, SHUNT_REASON_DEVICE_NONE);
+		shunt_streams_plain(engine, stream, SHUNT_CAUSE_DEVICE_NONE);
 }
 
 /* As far as it is one of TCP. */
@@ -267,7 +267,7 @@ SHUNT_NO_LOCK_ANALYSIS static void close_stream(struct shunt_engine *engine,
 
 	/* A registration outlives the number it was made with, but nobody can move it any more. */
 	if (many && is_watched(engine, stream, fd))
-		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_NUMBER_CLOSED);
+		shunt_stream_retire(engine, fd, stream, SHUNT_CAUSE_NUMBER_CLOSED);
 	if (many) {	/* a thread at work for the stream may be in a call with this number */
 		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);

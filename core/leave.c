@@ -103,7 +103,7 @@ static bool retires(struct shunt_stream *stream, void *unused)
 	    shunt_intake_final(&stream->seat->in.intake))
 		return false;
 	if (shunt_stream_stays(stream))
-		shunt_retire_begin(engine, stream, SHUNT_REASON_CHANGES);
+		shunt_retire_begin(engine, stream, SHUNT_CAUSE_CHANGES);
 	return !shunt_retire_complete(engine, stream) &&
 	       atomic_load(&stream->seat->leaving.retiring) < SHUNT_CANNOT_RETIRE;
 }
@@ -175,7 +175,7 @@ static void release_offers(struct shunt_service *service)
 	shunt_offer_release(&service->engine->work);
 	while ((stream = service->connecting) != NULL) {
 		service->connecting = stream->claim.next_offer;
-		shunt_claim_stays(service->engine, stream, SHUNT_REASON_CHANGES);
+		shunt_claim_stays(service->engine, stream, SHUNT_CAUSE_CHANGES);
 	}
 }
 
@@ -228,7 +228,7 @@ static bool hand_back(struct shunt_stream *stream, void *unused)
 	if (atomic_load(&stream->state) == SHUNT_LINKED && !shunt_reconnect_let_go(stream))
 		return true;
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && atomic_load(&stream->usage))
-		shunt_streams_plain(shunt_stream_engine(stream), stream, SHUNT_REASON_CHANGES);
+		shunt_streams_plain(shunt_stream_engine(stream), stream, SHUNT_CAUSE_CHANGES);
 	return false;
 }
 
@@ -346,7 +346,7 @@ static void leave(struct shunt_engine *engine)
 	for (int i = 0; i < readable.count; i++)
 		shunt_retire_await_bytes(engine, readable.of[i].fd, readable.of[i].bytes);
 	if (++engine->times_left >= TIMES_MAX)
-		atomic_store(&engine->stays, SHUNT_REASON_RESTLESS);
+		atomic_store(&engine->stays, SHUNT_CAUSE_RESTLESS);
 }
 
 void shunt_engine_leave(struct shunt_engine *engine, bool for_good)
@@ -366,7 +366,7 @@ void shunt_engine_leave(struct shunt_engine *engine, bool for_good)
 
 void shunt_engine_stay(struct shunt_engine *engine)
 {
-	atomic_store(&engine->stays, SHUNT_REASON_SANDBOX);
+	atomic_store(&engine->stays, SHUNT_CAUSE_SANDBOX);
 	shunt_young_give_up(engine, true);
 	engine->group.finished = true;	/* no link has anything of ours */
 }

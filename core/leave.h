@@ -36,11 +36,11 @@ static inline bool shunt_leave_is_due(struct shunt_engine *engine)
 }
 
 /* Why a connection that is used then stays on TCP. */
-static inline enum shunt_reason shunt_leave_reason(struct shunt_engine *engine)
+static inline enum shunt_cause shunt_leave_reason(struct shunt_engine *engine)
 {
-	enum shunt_reason stays = atomic_load(&engine->stays);
+	enum shunt_cause stays = atomic_load(&engine->stays);
 
-	return stays ? stays : SHUNT_REASON_CHANGES;
+	return stays ? stays : SHUNT_CAUSE_CHANGES;
 }
 
 /* The service thread's part. */

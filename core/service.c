@@ -179,17 +179,17 @@ static void forget(struct shunt_rendezvous *r)
 }
 
 /* NULL: none, and why. */
-static struct shunt_service *make(struct shunt_engine *engine, enum shunt_reason *reason)
+static struct shunt_service *make(struct shunt_engine *engine, enum shunt_cause *cause)
 {
 	struct shunt_service *service = calloc(1, sizeof(*service));
 
-	*reason = SHUNT_REASON_NO_THREAD;
+	*cause = SHUNT_CAUSE_NO_THREAD;
 	if (!service)
 		return NULL;
 	service->engine = engine;
 	engine->work = (struct shunt_stream_work){ .inbox_lock = SHUNT_LOCK(INBOX) };
 	if (!shunt_identity_make(engine->sys, &engine->identity)) {
-		*reason = SHUNT_REASON_NO_RANDOM;
+		*cause = SHUNT_CAUSE_NO_RANDOM;
 		free(service);
 		return NULL;
 	}
@@ -260,19 +260,21 @@ static bool revive(struct shunt_service *service)
 }
 
 /* service_lock held. Each is said once. */
-static void go_without(struct shunt_engine *engine, enum shunt_reason reason)
+static void go_without(struct shunt_engine *engine, enum shunt_cause cause)
 {
-	if (engine->no_service != reason)
-		shunt_log(reason == SHUNT_REASON_CONFINED ? SHUNT_LOG_INFO : SHUNT_LOG_WARN, "connections stay on TCP: %s",
-			  shunt_reason_text(reason));
-	engine->no_service = reason;
+	char text[SHUNT_CAUSE_ROOM];
+
+	if (engine->no_service != cause)
+		shunt_log(cause == SHUNT_CAUSE_CONFINED ? SHUNT_LOG_INFO : SHUNT_LOG_WARN,
+			  "connections stay on TCP: %s", shunt_cause_say(cause, text));
+	engine->no_service = cause;
 }
 
 bool shunt_service_start(struct shunt_engine *engine)
 {
 	const struct shunt_engine *before = shunt_service_role_begin(
 		engine); /* there is no such thread yet */
-	enum shunt_reason reason = SHUNT_REASON_NO_THREAD;
+	enum shunt_cause cause = SHUNT_CAUSE_NO_THREAD;
 	struct shunt_service *service;
 	int saved = errno;
 
@@ -284,10 +286,10 @@ bool shunt_service_start(struct shunt_engine *engine)
 		if (!revive(service))
 			service = NULL;
 	} else if (!service && !shunt_share_thread(&engine->links,
-						   engine->no_service == SHUNT_REASON_CONFINED)) {
-		go_without(engine, SHUNT_REASON_CONFINED);
+						   engine->no_service == SHUNT_CAUSE_CONFINED)) {
+		go_without(engine, SHUNT_CAUSE_CONFINED);
 	} else if (!service && !engine->group.finished) {
-		service = make(engine, &reason);
+		service = make(engine, &cause);
 		engine->service = service;
 		if (service && !engine->loop.manual && !start_thread(service)) {
 			engine->service = NULL;
@@ -295,7 +297,7 @@ bool shunt_service_start(struct shunt_engine *engine)
 			service = NULL;
 		}
 		if (!service)
-			go_without(engine, reason);
+			go_without(engine, cause);
 	}
 	shunt_lock_leave(&engine->service_lock);
 	shunt_service_role_end(before);

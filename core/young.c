@@ -115,7 +115,7 @@ static void become_candidate(struct shunt_engine *engine, struct shunt_stream *s
 	if (young->born)
 		stream->born = young->born;
 	if (young->shared)
-		shunt_streams_plain(engine, stream, SHUNT_REASON_FORK);
+		shunt_streams_plain(engine, stream, SHUNT_CAUSE_FORK);
 	begin_waiting_for_claims(stream, young);
 }
 

@@ -8,7 +8,7 @@
 void shunt_dup_stream(int fd)
 {
 	if (shunt_process_foreign())
-		shunt_rights_retire(fd, SHUNT_REASON_INHERITED);
+		shunt_rights_retire(fd, SHUNT_CAUSE_INHERITED);
 }
 
 int shunt_dup_made(int fd, struct shunt_file *file, int made)
@@ -22,7 +22,7 @@ int shunt_dup_made(int fd, struct shunt_file *file, int made)
 	if (file && file->kind != SHUNT_FILE_PRIVATE) {
 		shunt_file_duplicated(shunt_process.engine, fd, made);
 		if (shunt_process_is_stdio(made))
-			shunt_rights_retire(made, SHUNT_REASON_STANDARD);
+			shunt_rights_retire(made, SHUNT_CAUSE_STANDARD);
 	}
 	shunt_signal_defer_leave();
 	errno = saved;

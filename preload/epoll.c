@@ -66,7 +66,7 @@ int epoll_ctl(int epfd, int op, int fd, struct epoll_event *event)
 	result = real(epoll_ctl)(epfd, op, fd, event);
 	/* A set that we never saw being made cannot see what is not in the kernel. */
 	if (!result && !set && op != EPOLL_CTL_DEL)
-		shunt_rights_retire(fd, SHUNT_REASON_UNKNOWN_SET);
+		shunt_rights_retire(fd, SHUNT_CAUSE_UNKNOWN_SET);
 	return result;
 }
 

@@ -13,7 +13,7 @@ static int set_flags(fcntl_call *call, int fd, struct shunt_stream *stream, void
 	int flags = (int)(long)argument, result;
 
 	if (flags & O_ASYNC)
-		shunt_rights_retire(fd, SHUNT_REASON_ASYNC);
+		shunt_rights_retire(fd, SHUNT_CAUSE_ASYNC);
 	result = call(fd, F_SETFL, argument);
 	if (!result)
 		shunt_stream_set_nonblocking(stream, flags & O_NONBLOCK);

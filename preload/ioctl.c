@@ -21,7 +21,7 @@ static int set_flag(int fd, struct shunt_stream *stream, unsigned long request, 
 	int result;
 
 	if (request == FIOASYNC)
-		shunt_rights_retire(fd, SHUNT_REASON_ASYNC);
+		shunt_rights_retire(fd, SHUNT_CAUSE_ASYNC);
 	result = real(ioctl)(fd, request, value);
 	if (!result && request == FIONBIO)
 		shunt_stream_set_nonblocking(stream, *value);

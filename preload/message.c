@@ -63,7 +63,7 @@ static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, i
 	if (error)
 		return shunt_fail(error);
 	if (message->msg_controllen) {
-		shunt_rights_retire(fd, SHUNT_REASON_ANCILLARY);
+		shunt_rights_retire(fd, SHUNT_CAUSE_ANCILLARY);
 		return several ? kernels() : real(sendmsg)(fd, message, flags);
 	}
 	if (!shunt_send_serves(fd, stream, &served))
@@ -112,7 +112,7 @@ static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int fla
 		return shunt_fail(error);
 	asks = shunt_stream_asks(stream);
 	if (unlikely(asks & SHUNT_ASKS_STAMPS)) {
-		shunt_rights_retire(fd, SHUNT_REASON_STAMPS);
+		shunt_rights_retire(fd, SHUNT_CAUSE_STAMPS);
 		if (shunt_stream_is_plain(stream))
 			return several ? kernels() : real(recvmsg)(fd, message, flags);
 	}

@@ -7,21 +7,21 @@
 #include "preload/rights.h"
 #include "preload/touch.h"
 
-static void retire(int fd, struct shunt_stream *stream, enum shunt_reason reason)
+static void retire(int fd, struct shunt_stream *stream, enum shunt_cause cause)
 {
 	if (shunt_process_foreign())
-		shunt_inside(shunt_stream_retire_vforked(shunt_process.engine, fd, stream, reason));
+		shunt_inside(shunt_stream_retire_vforked(shunt_process.engine, fd, stream, cause));
 	else
-		shunt_inside(shunt_stream_retire(shunt_process.engine, fd, stream, reason));
+		shunt_inside(shunt_stream_retire(shunt_process.engine, fd, stream, cause));
 }
 
-void shunt_rights_retire(int fd, enum shunt_reason reason)
+void shunt_rights_retire(int fd, enum shunt_cause cause)
 {
 	struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
 	int saved = errno;
 
 	if (stream)
-		retire(fd, stream, reason);
+		retire(fd, stream, cause);
 	errno = saved;
 }
 
@@ -40,7 +40,7 @@ void shunt_rights_message(const struct msghdr *message)
 		for (offset = CMSG_LEN(0); offset + sizeof(fd) <= control->cmsg_len;
 		     offset += sizeof(fd)) {
 			memcpy(&fd, (char *)control + offset, sizeof(fd));
-			shunt_rights_retire(fd, SHUNT_REASON_PASSED);
+			shunt_rights_retire(fd, SHUNT_CAUSE_PASSED);
 		}
 	}
 }
@@ -82,7 +82,7 @@ static void retire_inherited(bool closing_too)
 		if (flags < 0 || (flags & FD_CLOEXEC && !(closing_too && shunt_stream_is_linked(stream))))
 			continue;
 		if (!foreign || still_parents(fd))
-			retire(fd, stream, SHUNT_REASON_INHERITED);
+			retire(fd, stream, SHUNT_CAUSE_INHERITED);
 	}
 	errno = saved;
 }
@@ -95,7 +95,7 @@ void shunt_rights_ring(void)
 		struct shunt_stream *stream = shunt_as_stream(shunt_lookup(fd));
 
 		if (stream && !shunt_stream_is_plain(stream))
-			retire(fd, stream, SHUNT_REASON_URING);
+			retire(fd, stream, SHUNT_CAUSE_URING);
 	}
 	errno = saved;
 }

@@ -6,7 +6,7 @@
 #include "preload/process.h"
 
 /* Gives the stream behind fd back to the kernel for good, if it is one. errno is kept. */
-void shunt_rights_retire(int fd, enum shunt_reason reason);
+void shunt_rights_retire(int fd, enum shunt_cause cause);
 /* The same for what a message carries as SCM_RIGHTS. */
 void shunt_rights_message(const struct msghdr *message);
 /* The same for all streams, before a ring of io_uring may see them. */

@@ -62,7 +62,7 @@ static int freeze(const struct call *call, struct shunt_stream *stream,
 	if (!shunt_stream_is_plain(stream) && call->length >= sizeof(int) && call->value &&
 	    !shunt_unreadable(call->value, sizeof(int)) &&
 	    option->is_on(call->value, call->length) && may_repair(call))
-		shunt_rights_retire(call->fd, SHUNT_REASON_OPTION);
+		shunt_rights_retire(call->fd, SHUNT_CAUSE_OPTION);
 	return ask_kernel(call);
 }
 
@@ -71,7 +71,7 @@ static int leave_link(const struct call *call, const struct shunt_option *option
 {
 	if (option->off_name)
 		put(call, option->off_name, option->off);
-	shunt_rights_retire(call->fd, SHUNT_REASON_OPTION);
+	shunt_rights_retire(call->fd, SHUNT_CAUSE_OPTION);
 	return option->off_name ? ask_kernel(call) : 0;
 }
 
@@ -231,7 +231,7 @@ int getsockopt(int fd, int level, int name, void *value, socklen_t *length)
 	if (flags & SHUNT_OPTION_PACING)
 		return (int)shunt_result(shunt_stream_get_pacing(stream, fd, value, length));
 	if (flags & SHUNT_OPTION_TAKES)
-		shunt_rights_retire(fd, SHUNT_REASON_OPTION);
+		shunt_rights_retire(fd, SHUNT_CAUSE_OPTION);
 	stream = shunt_linked(&fd);
 	if (stream && level == SOL_SOCKET && name == SO_ERROR)
 		return get_error(fd, stream, value, length);

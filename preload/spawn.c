@@ -25,7 +25,7 @@ int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t 
 /* Makes the number one that stays open, whatever its close-on-exec flag says now. */
 int posix_spawn_file_actions_adddup2(posix_spawn_file_actions_t *actions, int fd, int other)
 {
-	shunt_rights_retire(fd, SHUNT_REASON_INHERITED);
+	shunt_rights_retire(fd, SHUNT_CAUSE_INHERITED);
 	return real(posix_spawn_file_actions_adddup2)(actions, fd, other);
 }
 

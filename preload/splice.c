@@ -190,9 +190,9 @@ static void retire(int in, const struct shunt_stream *from, int out, const struc
 	int saved = errno;
 
 	if (from)
-		shunt_rights_retire(in, SHUNT_REASON_SPLICE);
+		shunt_rights_retire(in, SHUNT_CAUSE_SPLICE);
 	if (to)
-		shunt_rights_retire(out, SHUNT_REASON_SPLICE);
+		shunt_rights_retire(out, SHUNT_CAUSE_SPLICE);
 	errno = saved;
 }
 

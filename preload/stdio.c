@@ -42,7 +42,7 @@ FILE *fdopen(int fd, const char *mode)
 	struct shunt_stream *stream = shunt_linked(&fd);
 
 	if (stream) {
-		shunt_rights_retire(fd, SHUNT_REASON_FDOPEN);
+		shunt_rights_retire(fd, SHUNT_CAUSE_FDOPEN);
 		if (!shunt_stream_is_plain(stream))
 			return with_our_calls(fd, mode);
 	}
@@ -73,7 +73,7 @@ static const struct shunt_calls *printing(int fd)
 {
 	if (shunt_gate_is_open())
 		return shunt_gate_behind();
-	shunt_rights_retire(fd, SHUNT_REASON_DPRINTF);
+	shunt_rights_retire(fd, SHUNT_CAUSE_DPRINTF);
 	(void)real(vdprintf);
 	return &shunt_real;
 }

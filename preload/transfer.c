@@ -10,7 +10,8 @@ static bool go_back(int fd, struct shunt_stream *stream)
 {
 	int saved = errno, result;
 
-	result = shunt_inside(shunt_stream_retire(shunt_process.engine, fd, stream, SHUNT_REASON_FLAG));
+	result = shunt_inside(
+		shunt_stream_retire(shunt_process.engine, fd, stream, SHUNT_CAUSE_FLAG));
 	errno = saved;
 	return !result;
 }

@@ -21,7 +21,7 @@ static void bar(int fd, struct shunt_stream *stream, bool reads)
 	int saved = errno;
 
 	if (shunt_process_foreign())
-		shunt_rights_retire(fd, SHUNT_REASON_URING);
+		shunt_rights_retire(fd, SHUNT_CAUSE_URING);
 	else
 		shunt_inside(shunt_uring_bar(shunt_process.engine, fd, stream, reads));
 	errno = saved;

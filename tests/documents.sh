@@ -87,7 +87,7 @@ while IFS=: read -r document link; do
 done < <(grep -oE '\]\([^)[:space:]:]*#[^)[:space:]]+\)' "${documents[@]}" | sed 's/:](/:/; s/)$//' | sort -u)
 
 # Reasons: each has a text of its own, and the tables of docs/CARRIED.md name those and no others.
-reasons=$(sed -n 's/^REASON([A-Z_]*, "\(.*\)")$/\1/p' core/base/reason_table.h)
+reasons=$(sed -n 's/^REASON([A-Z_]*, "\([^"]*\)",.*/\1/p' core/base/reason_table.h)
 [ "$reasons" ] || problem "core/base/reason_table.h has no reasons"
 while read -r reason; do
 	problem "core/base/reason_table.h has two reasons \"$reason\""

@@ -327,7 +327,7 @@ def claims():
     tell(process, "claim_ms", 10)
     client.do("connect", port)
     client.do("send", 10)
-    client.stays("the peer's program has not used it in time")
+    client.stays("not used in time")
     end(client.process, process)
 
 

@@ -114,7 +114,7 @@ class Client:
             if stream["state"] == state:
                 break
             assert time.monotonic() < end, stream
-        assert reason is None or stream["reason"] == reason, stream
+        assert reason is None or ": ".join(filter(None, (stream["reason"], stream["detail"]))) == reason, stream
         self.turn(index)
         return stream
 
@@ -127,7 +127,7 @@ def conf(name, text):
     return path
 
 
-OURS, PEERS = "a rule (SHUNT_RULES)", "a rule of the peer (SHUNT_RULES)"
+OURS, PEERS = "a rule (SHUNT_RULES)", "a rule (SHUNT_RULES): of the peer"
 
 # The server's file leaves one of its addresses on TCP: it refuses what is claimed there.
 server = start(SERVER, SHUNT_CONF=conf("server", f"rule program=python* user={os.getuid()} local=127.0.0.2 tcp\n"))

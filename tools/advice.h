@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The remedy for each reason of core/base/reason_table.h; tests/unit/advice_test.c wants one for every row. */
+/* The remedy for each reason of core/base/reason_table.h. */
 #ifndef SHUNT_TOOLS_ADVICE_H
 #define SHUNT_TOOLS_ADVICE_H
 

@@ -122,10 +122,11 @@ static void judge_answer(json_t *about, const struct shunt_stat *stat, const cha
 {
 	const json_t *stream = shunt_doctor_stream(stat, peer, local);
 	const char *version = text_of(stat->process, "version");
+	char reason[256];
 
 	set(about, "version", "%s", version);
 	set(about, "state", "%s", text_of(stream, "state"));
-	set(about, "reason", "%s", text_of(stream, "reason"));
+	set(about, "reason", "%s", shunt_reason_said(stream, reason, sizeof(reason)));
 	if (strcmp(version, PACKAGE_VERSION) && !*text_of(about, "what")) {
 		set(about, "what", "the peer runs Shunt %s, and this command is %s",
 		    *version ? version : "of an older version", PACKAGE_VERSION);

@@ -131,8 +131,9 @@ static void explain(struct shunt_patient *patient, const struct shunt_ward *ward
 		trouble.todo = "wait until it has been used";
 		trouble.waits = true;
 	} else {
-		snprintf(text, sizeof(text), "%s",
-			 *reason ? reason : "it is on TCP, and no reason is known");
+		shunt_reason_said(stream, text, sizeof(text));
+		if (!*reason)
+			snprintf(text, sizeof(text), "it is on TCP, and no reason is known");
 		trouble.todo = shunt_advice_for(reason);
 	}
 	add_connection(patient, ward, &trouble);

@@ -11,7 +11,7 @@ tools_shunt_SOURCES = \
 	tools/doctor.c tools/doctor.h tools/doctor_run.c tools/doctor_machine.c tools/doctor_kernel.c \
 	tools/doctor_devices.c tools/doctor_settings.c tools/doctor_program.c tools/doctor_process.c \
 	tools/doctor_ward.c tools/doctor_streams.c tools/doctor_peer.c tools/sockets.c tools/sockets.h \
-	tools/advice.c tools/advice.h tools/advice_table.h \
+	tools/advice.c tools/advice.h \
 	tools/report.c tools/report.h tools/report_files.c tools/archive.c tools/archive.h \
 	tools/anonymous.c tools/anonymous.h \
 	tools/service/service.c tools/service/unit_file.c tools/service/unit_file.h tools/service/drop_in.c tools/service/drop_in.h \

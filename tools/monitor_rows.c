@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tools/monitor.h"
+#include "tools/output.h"
 
 #define PROCESSES 200 /* rows */
 #define STREAMS 25
@@ -250,6 +251,8 @@ static void put_queue(FILE *file, const json_t *stream, const char *key)
 
 static void put_stream(FILE *file, const struct stream *stream)
 {
+	char reason[256];
+
 	fputs("<tr>", file);
 	put_name(file, &stream->view);
 	fputs("<td class=a>", file);
@@ -262,7 +265,7 @@ static void put_stream(FILE *file, const struct stream *stream)
 	put_queue(file, stream->now, "sendq");
 	put_queue(file, stream->now, "recvq");
 	fputs("<td>", file);
-	monitor_html_member(file, stream->now, "reason");
+	monitor_html(file, shunt_reason_said(stream->now, reason, sizeof(reason)));
 	monitor_html_member(file, stream->now, "held");
 	fputs("</tr>\n", file);
 }

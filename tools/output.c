@@ -91,6 +91,18 @@ void shunt_print_wrapped(int indent, int column, const char *text)
 	}
 }
 
+/* ---- reasons ---- */
+
+const char *shunt_reason_said(const json_t *stream, char *buf, size_t room)
+{
+	const char *reason = json_string_value(json_object_get(stream, "reason"));
+	const char *detail = json_string_value(json_object_get(stream, "detail"));
+
+	snprintf(buf, room, "%s%s%s", reason ? reason : "", detail && *detail ? ": " : "",
+		 detail ? detail : "");
+	return buf;
+}
+
 /* ---- the end ---- */
 
 /* Also of what libc has buffered, and of what a file system says only when a file is closed. */

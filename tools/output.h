@@ -17,6 +17,9 @@ const char *shunt_escape(const char *text, char *buf, size_t room);
 /* The same straight to a file; newlines stay. */
 void shunt_print_escaped(FILE *file, const char *text, size_t length);
 
+/* Why a stream of statistics is on TCP, "reason: detail", cut to `room`; "" for one that has no reason. Returns buf. */
+const char *shunt_reason_said(const json_t *stream, char *buf, size_t room);
+
 /* JSON of printable ASCII and a newline, with json_dumpf()'s flags. 0 or -1. */
 int shunt_print_json(FILE *file, const json_t *root, size_t flags);
 

@@ -168,8 +168,8 @@ static bool other_version(const struct ping_way *way, char *says)
 	if (way->rendezvous.answer == PING_OTHER_VERSION)
 		return say(says, "the peer speaks wire version %u, this end %u",
 			   way->rendezvous.version, SHUNT_WIRE_VERSION);
-	return has_reason(way, SHUNT_REASON_OTHER_VERSION) &&
-	       say(says, "%s", shunt_reason_text(SHUNT_REASON_OTHER_VERSION));
+	return has_reason(way, SHUNT_REASON_VERSION) &&
+	       say(says, "%s", shunt_reason_text(SHUNT_REASON_VERSION));
 }
 
 /* Does the other end see the connection with the addresses that it has here? */
@@ -193,8 +193,7 @@ static bool translated(const struct ping_way *way, char *says)
 		return say(says,
 			   "addresses are translated in between: the peer sees %s, this end has %s",
 			   word(way->far, "peer", text), ping_json_text(way->end, "local"));
-	return (has_reason(way, SHUNT_REASON_ELSEWHERE) ||
-		has_reason(way, SHUNT_REASON_TRANSLATED)) &&
+	return has_reason(way, SHUNT_REASON_TRANSLATED) &&
 	       say(says, "addresses are translated in between");
 }
 
@@ -245,15 +244,15 @@ static bool no_key(const struct ping_way *way, char *says)
 			   way->rendezvous.why[0] ? ": " : "", way->rendezvous.why);
 	if (way->far && is_true(way->far, "wants_key") && !is_true(way->far, "key"))
 		return say(says, "there is no key there, where SHUNT_TRUST=key wants one");
-	return has_reason(way, SHUNT_REASON_NO_KEY) &&
-	       say(says, "%s", shunt_reason_text(SHUNT_REASON_NO_KEY));
+	return has_reason(way, SHUNT_REASON_KEY) && !is_true(way->here, "key") &&
+	       say(says, "there is no usable key here");
 }
 
 static bool other_key(const struct ping_way *way, char *says)
 {
 	const char *ours = is_true(way->here, "key") ? "one" : "none";
 
-	if (way->rendezvous.answer != PING_OTHER_KEY && !has_reason(way, SHUNT_REASON_OTHER_KEY))
+	if (way->rendezvous.answer != PING_OTHER_KEY && !has_reason(way, SHUNT_REASON_KEY))
 		return false;
 	if (way->far && is_true(way->far, "key") != is_true(way->here, "key"))
 		return say(says, "this end has %s key, the other %s",
@@ -305,10 +304,11 @@ static bool shut(const struct ping_way *way, char *says)
 {
 	if (way->rendezvous.answer == PING_SHUT)
 		return say(says, "the peer's process does not let this user's in");
-	for (int reason = SHUNT_REASON_OTHER_USER; reason <= SHUNT_REASON_NO_PROC; reason++)
-		if (has_reason(way, (enum shunt_reason)reason))
-			return say(says, "%s", shunt_reason_text((enum shunt_reason)reason));
-	return false;
+	if (!has_reason(way, SHUNT_REASON_TRUST))
+		return false;
+	return say(says, "%s: %s", shunt_reason_text(SHUNT_REASON_TRUST),
+		   *ping_json_text(way->end, "detail") ? ping_json_text(way->end, "detail") :
+							 "`shunt doctor` there says why");
 }
 
 static bool nobody(const struct ping_way *way, char *says)
@@ -327,18 +327,20 @@ static bool unasked(const struct ping_way *way, char *says)
 
 static bool unused(const struct ping_way *way, char *says)
 {
-	return has_reason(way, SHUNT_REASON_PEER_UNUSED) &&
-	       say(says, "the program there has not used the "
-			 "connection in time");
+	return has_reason(way, SHUNT_REASON_UNUSED) &&
+	       say(says, "the program there has not used the connection in time");
 }
 
 static bool engine_says(const struct ping_way *way, char *says)
 {
-	static const char *const keys[] = { "reason", "left", "engine_reason", "waits_for" };
+	static const char *const keys[] = { "left", "engine_reason", "waits_for" };
+	char said[PING_SAYS_MAX];
 
+	if (*shunt_reason_said(way->end, said, sizeof(said)))
+		return say(says, "%s", said);
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
 		if (*ping_json_text(way->end, keys[i]))
-			return say(says, "%s%s", i == 3 ? "it waits for " : "",
+			return say(says, "%s%s", i == 2 ? "it waits for " : "",
 				   ping_json_text(way->end, keys[i]));
 	return say(says, "the engine does not say why");
 }

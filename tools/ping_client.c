@@ -113,9 +113,8 @@ static uint64_t counter(const char *name)
 
 static void tell_stream(void)
 {
-	static const char *const texts[] = {
-		"state", "reason", "waits_for", "left", "local", "peer"
-	};
+	static const char *const texts[] = { "state", "reason", "detail", "waits_for",
+					     "left",  "local",	"peer" };
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		put(texts[i], json_string(ping_json_text(end.stream, texts[i])));

@@ -130,7 +130,7 @@ static void copy_times(json_t *object, const json_t *end)
 
 static json_t *link_json(const struct ping_way *way)
 {
-	static const char *const texts[] = { "device", "state", "reason", "left" };
+	static const char *const texts[] = { "device", "state", "reason", "detail", "left" };
 	json_t *link = json_object();
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)

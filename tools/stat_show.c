@@ -163,6 +163,15 @@ static void show_why(const char *what, const json_t *stream, const char *key)
 		shunt_print_wrapped(12, printf("        %s", what), why);
 }
 
+static void show_reason(const json_t *stream)
+{
+	char said[TEXT_MAX], why[TEXT_MAX];
+
+	shunt_escape(shunt_reason_said(stream, said, sizeof(said)), why, sizeof(why));
+	if (*why)
+		shunt_print_wrapped(12, printf("        "), why);
+}
+
 /* Only where something waits. */
 static void show_queues(const json_t *stream)
 {
@@ -196,7 +205,7 @@ static void show_stream(const struct view *view, const json_t *stream)
 	printf("  %s\n", text_of(stream, "state", state, sizeof(state)));
 	show_queues(stream);
 	show_why("waits for ", stream, "waits_for");
-	show_why("", stream, "reason");
+	show_reason(stream);
 	show_why("on TCP because of: ", stream, "held");
 	snprintf(left, sizeof(left), "left the link %lld times, last because of: ", (long long)number_of(stream, "left_times"));
 	show_why(left, stream, "left");

@@ -156,7 +156,10 @@ static const char *put_why(const struct shunt_top_row *row, char *buf, size_t ro
 				    buf, room);
 	for (size_t i = 0; i < sizeof(whys) / sizeof(whys[0]); i++) {
 		const char *why = text_of(row->stream, whys[i].key);
+		char said[SHUNT_TOP_LINE];
 
+		if (!strcmp(whys[i].key, "reason"))
+			why = shunt_reason_said(row->stream, said, sizeof(said));
 		if (!*why)
 			continue;
 		snprintf(text, sizeof(text), "%s%.400s", whys[i].before, why);

@@ -69,8 +69,8 @@ static void put_numbers(json_t *object, const struct shunt_top_row *row, enum sh
 
 static void put_words(json_t *object, const struct shunt_top_row *row)
 {
-	static const char *const of_streams[] = { "local",  "peer", "state", "waits_for",
-						  "reason", "held", "left" };
+	static const char *const of_streams[] = { "local",  "peer",   "state", "waits_for",
+						  "reason", "detail", "held",  "left" };
 
 	json_object_set_new(object, "identity", json_string(row->stat->door.identity));
 	if (!row->stream) {

@@ -189,11 +189,15 @@ static void put_strangers(struct shunt_json *text, struct shunt_engine *engine)
 
 static void put_reasons(struct shunt_json *text, struct shunt_engine *engine)
 {
+	uint64_t counts[SHUNT_REASONS] = { 0 };
+
+	for (int i = SHUNT_CAUSE_NONE + 1; i < SHUNT_CAUSES; i++)
+		counts[shunt_reason_of(i)] += engine->causes[i];
 	shunt_json_put(text, "\"reasons\":{");
 	text->comma = false;
 	for (int i = SHUNT_REASON_NONE + 1; i < SHUNT_REASONS; i++)
-		if (engine->reasons[i])
-			shunt_json_number(text, shunt_reason_text(i), engine->reasons[i]);
+		if (counts[i])
+			shunt_json_number(text, shunt_reason_text(i), counts[i]);
 	shunt_json_put(text, "},");
 }
 

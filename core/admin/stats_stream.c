@@ -147,10 +147,13 @@ void shunt_stats_put_stream(struct shunt_json *text, struct shunt_stream *stream
 		put_address(text, "local", stream->tuple.local, stream->tuple.local_port);
 		put_address(text, "peer", stream->tuple.peer, stream->tuple.peer_port);
 	}
-	shunt_json_put(text,
-		       "\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"held\":\"%s\"",
-		       state_word(stream), waits_for(stream), shunt_reason_text(stream->why.plain),
-		       shunt_mock_text(atomic_load(&stream->seat->out.held)));
+	shunt_json_put(
+		text,
+		"\"state\":\"%s\",\"waits_for\":\"%s\",\"reason\":\"%s\",\"detail\":\"%s\",\"held\":\"%s\"",
+		state_word(stream), waits_for(stream),
+		shunt_reason_text(shunt_reason_of(stream->why.plain)),
+		shunt_cause_detail(stream->why.plain),
+		shunt_mock_text(atomic_load(&stream->seat->out.held)));
 	shunt_json_put(text, ",\"left\":\"%s\",\"left_times\":%u",
 		       shunt_left_text(stream->why.left), stream->why.left_times);
 	if (shunt_pacing_rate(stream))

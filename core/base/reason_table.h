@@ -1,79 +1,141 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Why a connection stays on TCP, or goes back to it for good: for `shunt stat`, the log and
- * docs/CARRIED.md. The tables of docs/CARRIED.md name every row (tests/documents.sh). No include
- * guard: the enumeration and the texts are made from it.
+ * Why a connection stays on TCP, or goes back to it for good. Reasons differ in what a person can do: `shunt stat`, the log,
+ * the metrics and `shunt doctor` have them, and docs/CARRIED.md has a row for each (tests/documents.sh). Causes are what
+ * the code tells apart; a cause adds a detail to its reason. No include guard: enumerations and texts are made from it.
  *
- *   REASON(name, text)     a text names one row; it is a key of the statistics
+ *   REASON(name, text, remedy)     a text names one reason; it is a key of the statistics
+ *   CAUSE(name, reason, detail)    "": the reason says it all
  */
 
+#define PROGRAM_DOES "nothing is to be done: the program uses what only the kernel has, or libc; it may have a switch for it"
+
 /* Before a link carries anything: finding the peer, claiming, attaching. */
-REASON(RULE, "a rule (SHUNT_RULES)")
-REASON(NO_SHUNT, "the peer runs without Shunt")
-REASON(OTHER_HOST, "the peer is on another host, or in another network namespace")
-REASON(NO_ROUTE, "no RDMA device leads to the peer")
-REASON(HOST_SILENT, "the peer's host does not answer over RDMA")
-REASON(HOST_UNASKED, "the peer's host cannot be asked")
-REASON(OTHER_KEY, "the peer's host has another key, or none (SHUNT_KEY)")
-REASON(NO_KEY, "there is no key for links between hosts (SHUNT_KEY)")
-REASON(ELSEWHERE, "the link to the peer's host is of other addresses: translated in between")
-REASON(DEVICE_NONE, "SHUNT_DEVICE=none")
-REASON(NO_DEVICE, "there is no device")
-REASON(NO_LINK, "no link to the peer could be made")
-REASON(OTHER_USER, "the peer's rendezvous belongs to another user")
-REASON(UNTRACED, "this process may not be traced by its own user")
-REASON(UNTRACEABLE, "the two processes may not trace each other")
-REASON(OTHER_NAMESPACE, "the peer is in another PID or user namespace")
-REASON(NO_PROC, "there is no /proc that tells whether they may trace each other")
-REASON(OTHER_VERSION, "the peer speaks another version")
-REASON(NOT_LET_IN, "the peer's process does not let this one in")
-REASON(NOT_HAD, "the peer does not have the connection")
-REASON(UNUSED, "not used in time after the peer's claim")
-REASON(PEER_UNUSED, "the peer's program has not used it in time")
-REASON(PEER_STRANGER, "another user's process accepts at the peer's address")
-REASON(PEER_RULE, "a rule of the peer (SHUNT_RULES)")
-REASON(PEER_NO_GATE, "the peer's worker cannot be reached from another host")
-REASON(PEER_NO_ROOM, "the peer has no room for it, or has closed it")
-REASON(UNSEEN, "the kernel does not show who holds the connection (sock_diag, AF_NETLINK)")
-REASON(DISPROVEN, "the peer could not prove that it holds the connection")
-REASON(SILENT, "the proof of the connection took too long")
-REASON(TRANSLATED, "no socket of this network namespace is its other end: translated, or in another one")
-REASON(UNPROVEN, "the peer does not take it for ours")
-REASON(ALONE, "the owner of its address does not let this process in")
-REASON(REDIRECTED_TWICE, "redirected twice")
-REASON(PEER_CLOSED, "the peer has closed it or shares it")
-REASON(NOT_CONNECTED, "not connected in time")
-REASON(CLOSED, "closed before it was claimed")
-REASON(CLAIM_UNSENT, "the claim could not be sent")
-REASON(NOT_ATTACHED, "closed before the link was up, or used by another process too")
-REASON(ARENA_FULL, "the link's arena is full")
-REASON(NO_REGIONS, "no more memory or memory regions for its rings")
-REASON(NOT_LOCKED, "the memory of its rings cannot be locked: raise ulimit -l")
-REASON(NO_MEMORY, "out of descriptors or memory")
-REASON(NO_THREAD, "out of descriptors, memory or threads")
-REASON(NO_RANDOM, "the system has no randomness yet")
-REASON(CONFINED, "too little address space is left for a link: raise ulimit -v")
-REASON(BROKE_EARLY, "the link broke before it was up")
-REASON(BROKE, "the link broke during the claim")
+REASON(RULE, "a rule (SHUNT_RULES)", "if the link is wanted: `shunt adm PID rules` shows the rules and changes them, here and at the peer")
+CAUSE(RULE, RULE, "")
+CAUSE(PEER_RULE, RULE, "of the peer")
+
+REASON(NO_SHUNT, "the peer runs without Shunt",
+       "start each program that accepts at the peer's address with `shunt run`, or by its unit (docs/SERVICES.md)")
+CAUSE(NO_SHUNT, NO_SHUNT, "")
+CAUSE(NOT_HAD, NO_SHUNT, "or another process has the connection")
+
+REASON(OTHER_HOST, "the peer is on another host, or in another network namespace",
+       "to another host: an RDMA device at both (`shunt devices`), and no SHUNT_DEVICE=soft; "
+       "to a container of this host: SHUNT_DIR (docs/CONTAINERS.md)")
+CAUSE(OTHER_HOST, OTHER_HOST, "")
+
+REASON(UNREACHED, "the peer's host cannot be reached over RDMA",
+       "look at `shunt devices` and `shunt ping HOST` on both hosts, and let UDP port 4791 through")
+CAUSE(NO_ROUTE, UNREACHED, "no device leads there")
+CAUSE(HOST_SILENT, UNREACHED, "it does not answer")
+CAUSE(HOST_UNASKED, UNREACHED, "it cannot be asked: `shunt doctor` has the cause")
+CAUSE(PEER_NO_GATE, UNREACHED, "the worker that has the connection has no device, or no free port of SHUNT_PORTS")
+
+REASON(KEY, "the hosts have no common key (SHUNT_KEY)", "copy one file with a secret to both hosts for SHUNT_KEY, and start both programs anew")
+CAUSE(OTHER_KEY, KEY, "the peer's host has another, or none")
+CAUSE(NO_KEY, KEY, "there is none here")
+
+REASON(TRANSLATED, "addresses are translated between the two",
+       "let both use addresses that reach each other without NAT; or let both mount one SHUNT_DIR (docs/CONTAINERS.md)")
+CAUSE(ELSEWHERE, TRANSLATED, "the link to the peer's host is of other addresses")
+CAUSE(TRANSLATED, TRANSLATED, "or no socket of this network namespace is the other end")
+
+REASON(DEVICE_NONE, "SHUNT_DEVICE=none", "unset SHUNT_DEVICE, and start the program anew")
+CAUSE(DEVICE_NONE, DEVICE_NONE, "")
+
+REASON(NO_LINK, "no link to the peer could be made", "the first line of `shunt stat`, and the log of both ends, say why (SHUNT_LOG=info)")
+CAUSE(NO_LINK, NO_LINK, "")
+CAUSE(NO_DEVICE, NO_LINK, "there is no device")
+CAUSE(NO_RANDOM, NO_LINK, "the system has no randomness yet")
+CAUSE(CLAIM_UNSENT, NO_LINK, "the claim could not be sent")
+CAUSE(REDIRECTED_TWICE, NO_LINK, "redirected twice")
+CAUSE(BROKE_EARLY, NO_LINK, "it broke before it was up")
+CAUSE(BROKE, NO_LINK, "it broke during the claim")
+
+REASON(TRUST, "the two processes may not share a link (SHUNT_TRUST)",
+       "SHUNT_TRUST=host at both ends; or run both as one user, dumpable, with the same capabilities")
+CAUSE(OTHER_USER, TRUST, "the peer's rendezvous belongs to another user")
+CAUSE(UNTRACED, TRUST, "this process may not be traced by its own user")
+CAUSE(UNTRACEABLE, TRUST, "they may not trace each other")
+CAUSE(OTHER_NAMESPACE, TRUST, "the peer is in another PID or user namespace")
+CAUSE(NO_PROC, TRUST, "there is no /proc that tells whether they may trace each other")
+CAUSE(NOT_LET_IN, TRUST, "the peer's process does not let this one in")
+CAUSE(PEER_STRANGER, TRUST, "another user's process accepts at the peer's address")
+CAUSE(ALONE, TRUST, "the owner of its address does not let this process in")
+
+REASON(VERSION, "the peer speaks another version", "start both programs anew with one version of Shunt")
+CAUSE(OTHER_VERSION, VERSION, "")
+
+REASON(UNSEEN, "the kernel does not show who holds the connection (sock_diag, AF_NETLINK)",
+       "modprobe tcp_diag unix_diag, and allow AF_NETLINK (RestrictAddressFamilies=)")
+CAUSE(UNSEEN, UNSEEN, "")
+
+REASON(UNPROVEN, "the peer could not prove that it holds the connection",
+       "find the process that has taken the name or shares the socket, or that is stopped; connect anew")
+CAUSE(DISPROVEN, UNPROVEN, "")
+CAUSE(SILENT, UNPROVEN, "in time")
+CAUSE(UNPROVEN, UNPROVEN, "or does not take it for ours")
+
+REASON(UNUSED, "not used in time", "a program that connects, accepts or reads late may need a longer claim_ms (SHUNT_TUNE)")
+CAUSE(UNUSED, UNUSED, "after the peer's claim")
+CAUSE(PEER_UNUSED, UNUSED, "by the peer's program")
+CAUSE(NOT_CONNECTED, UNUSED, "not connected in time")
+
+REASON(CLOSED, "closed before a link carried it, or used by another process too", "nothing is to be done: the connection was short, or another process uses it, too")
+CAUSE(CLOSED, CLOSED, "")
+CAUSE(NOT_ATTACHED, CLOSED, "as the link was up")
+CAUSE(PEER_CLOSED, CLOSED, "by the peer")
+
+REASON(PEER_NO_ROOM, "the peer has no room for it, or has closed it", "the peer's `shunt stat` and log say which; if room: a larger arena there (SHUNT_TUNE)")
+CAUSE(PEER_NO_ROOM, PEER_NO_ROOM, "")
+
+REASON(NO_MEMORY, "out of memory, descriptors or threads",
+       "raise ulimit -n and -u (LimitNOFILE=, TasksMax=), and look at free memory")
+CAUSE(NO_MEMORY, NO_MEMORY, "")
+CAUSE(NO_THREAD, NO_MEMORY, "for the service thread")
+CAUSE(SET_FULL, NO_MEMORY, "for its epoll set")
+
+REASON(NOT_LOCKED, "the memory of its rings cannot be locked: raise ulimit -l", "raise ulimit -l, or LimitMEMLOCK= of the unit, and start the program anew")
+CAUSE(NOT_LOCKED, NOT_LOCKED, "")
+CAUSE(NO_REGIONS, NOT_LOCKED, "or no more memory regions")
+
+REASON(CONFINED, "too little address space is left for a link: raise ulimit -v", "raise ulimit -v, or LimitAS= of the unit, and start the program anew")
+CAUSE(CONFINED, CONFINED, "")
+
+REASON(ARENA_FULL, "the link's arena is full", "a larger arena, or a smaller ring_max (SHUNT_TUNE)")
+CAUSE(ARENA_FULL, ARENA_FULL, "")
 
 /* Calls of the program. */
-REASON(FORK, "shared by a fork")
-REASON(URING, "a ring of io_uring")
-REASON(SPLICE, "splice")
-REASON(FDOPEN, "fdopen")
-REASON(DPRINTF, "dprintf")
-REASON(ANCILLARY, "ancillary data")
-REASON(STAMPS, "times of arrival")
-REASON(FLAG, "a flag of send or recv")
-REASON(OPTION, "a socket option")
-REASON(ASYNC, "O_ASYNC")
-REASON(PASSED, "passed to another process")
-REASON(INHERITED, "inherited by a program")
-REASON(STANDARD, "a standard stream")
-REASON(NUMBER_CLOSED, "closed under a number that epoll knows")
-REASON(UNKNOWN_SET, "an unknown epoll set")
-REASON(SET_FULL, "no memory or descriptor for its epoll set")
-REASON(CHANGES, "the process has changed its user or its rights")
-REASON(RESTLESS, "the process changes its user or its rights again and again")
-REASON(SANDBOX, "the process has confined itself")
-REASON(BYPASSED, "the program has sent past Shunt on another connection")
+REASON(SHARED, "two processes have the connection", "nothing is to be done")
+CAUSE(FORK, SHARED, "a fork")
+CAUSE(PASSED, SHARED, "passed to another process")
+CAUSE(INHERITED, SHARED, "inherited by a program")
+
+REASON(URING, "a ring of io_uring", "tell the program to use epoll, or SHUNT_URING=deny")
+CAUSE(URING, URING, "")
+
+REASON(KERNEL, "only the kernel has what the program uses", PROGRAM_DOES)
+CAUSE(SPLICE, KERNEL, "splice")
+CAUSE(FDOPEN, KERNEL, "fdopen")
+CAUSE(DPRINTF, KERNEL, "dprintf")
+CAUSE(ANCILLARY, KERNEL, "ancillary data")
+CAUSE(STAMPS, KERNEL, "times of arrival")
+CAUSE(FLAG, KERNEL, "a flag of send or recv")
+CAUSE(OPTION, KERNEL, "a socket option")
+CAUSE(ASYNC, KERNEL, "O_ASYNC")
+CAUSE(STANDARD, KERNEL, "a standard stream")
+CAUSE(NUMBER_CLOSED, KERNEL, "closed under a number that epoll knows")
+CAUSE(UNKNOWN_SET, KERNEL, "an unknown epoll set")
+
+REASON(CHANGES, "the process has changed its user or its rights", "connect after the process has changed its user; nothing helps one that does so for each request")
+CAUSE(CHANGES, CHANGES, "")
+CAUSE(RESTLESS, CHANGES, "again and again")
+
+REASON(SANDBOX, "the process has confined itself", "connect after the process has confined itself")
+CAUSE(SANDBOX, SANDBOX, "")
+
+REASON(BYPASSED, "the program has sent past Shunt on another connection",
+       "find the call that goes past Shunt: the log of both ends says when, strace which (docs/CARRIED.md, Other roads)")
+CAUSE(BYPASSED, BYPASSED, "")
+#undef PROGRAM_DOES

@@ -94,7 +94,7 @@ struct shunt_device_kind {
 	/* It can do so while a memory region has them. NULL: it cannot. */
 	bool (*gives_pages)(struct ibv_pd *pd);
 	/* Why no more of it can be registered; why there are no rings for a stream. */
-	enum shunt_reason (*shortage)(void);
+	enum shunt_cause (*shortage)(void);
 
 	/*
 	 * The address of a QP in INIT for the peer, and its descriptors (the device's). Returns the

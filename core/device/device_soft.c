@@ -110,9 +110,9 @@ static void soft_kind_free_arena(struct shunt_device *device, void *arena, size_
 	(void)device, (void)arena, (void)bytes;	/* goes with its domain */
 }
 
-static enum shunt_reason soft_kind_shortage(void)
+static enum shunt_cause soft_kind_shortage(void)
 {
-	return SHUNT_REASON_ARENA_FULL;
+	return SHUNT_CAUSE_ARENA_FULL;
 }
 
 static int soft_kind_tell(struct shunt_device *device, struct ibv_qp *qp, void *address, int fds[2])

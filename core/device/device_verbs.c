@@ -271,13 +271,13 @@ static void verbs_kind_free_arena(struct shunt_device *device, void *arena, size
 }
 
 /* Registered memory is locked memory. */
-static enum shunt_reason verbs_kind_shortage(void)
+static enum shunt_cause verbs_kind_shortage(void)
 {
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
-		return SHUNT_REASON_NO_REGIONS;
-	return SHUNT_REASON_NOT_LOCKED;
+		return SHUNT_CAUSE_NO_REGIONS;
+	return SHUNT_CAUSE_NOT_LOCKED;
 }
 
 static int verbs_kind_discard(struct ibv_pd *pd, void *addr, size_t bytes)

@@ -14,21 +14,21 @@
 #define DUMPABLE 1	/* PR_GET_DUMPABLE: by its user; 2 is by root only */
 #define LINK_BYTES 64	/* "pid:[4026531836]" and its like are shorter */
 
-enum shunt_reason shunt_trust_reason(int error)
+enum shunt_cause shunt_trust_reason(int error)
 {
 	switch (error) {
 	case -ENOKEY:
-		return SHUNT_REASON_UNTRACED;
+		return SHUNT_CAUSE_UNTRACED;
 	case -EPERM:
-		return SHUNT_REASON_OTHER_USER;
+		return SHUNT_CAUSE_OTHER_USER;
 	case -EACCES:
-		return SHUNT_REASON_UNTRACEABLE;
+		return SHUNT_CAUSE_UNTRACEABLE;
 	case -EXDEV:
-		return SHUNT_REASON_OTHER_NAMESPACE;
+		return SHUNT_CAUSE_OTHER_NAMESPACE;
 	case -ENOTDIR:
-		return SHUNT_REASON_NO_PROC;
+		return SHUNT_CAUSE_NO_PROC;
 	default:
-		return SHUNT_REASON_NONE;
+		return SHUNT_CAUSE_NONE;
 	}
 }
 

@@ -42,6 +42,6 @@ int shunt_trust_ask(struct shunt_fds *fds, int fd);
  */
 bool shunt_trust_commands(struct shunt_fds *fds, int fd);
 /* Why it may not, of those errors; none: it is another error. */
-enum shunt_reason shunt_trust_reason(int error);
+enum shunt_cause shunt_trust_reason(int error);
 
 #endif

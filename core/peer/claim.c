@@ -64,17 +64,17 @@ static struct shunt_link *link_to(struct shunt_service *service, const struct sh
 }
 
 struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, bool strange,
-					const struct shunt_name *name, enum shunt_reason *reason)
+					const struct shunt_name *name, enum shunt_cause *cause)
 {
 	struct shunt_channel channel;
 	struct shunt_link *link;
 
 	shunt_assert_service_thread(service->engine);
-	*reason = shunt_trust_reason(fd);
-	if (!*reason)
-		*reason = SHUNT_REASON_NO_SHUNT;
+	*cause = shunt_trust_reason(fd);
+	if (!*cause)
+		*cause = SHUNT_CAUSE_NO_SHUNT;
 	if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM)
-		*reason = SHUNT_REASON_NO_MEMORY;
+		*cause = SHUNT_CAUSE_NO_MEMORY;
 	if (fd < 0)
 		return NULL;
 	shunt_channel_init(&channel, &service->engine->links, SHUNT_CHANNEL_UNIX, fd);
@@ -82,13 +82,13 @@ struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, b
 		shunt_channel_other_netns(&channel);
 	else if (strange)
 		shunt_channel_strange(&channel);
-	*reason = SHUNT_REASON_DISPROVEN;
+	*cause = SHUNT_CAUSE_DISPROVEN;
 	if (channel.proves && !shunt_limits_hears(service, fd)) {
 		shunt_channel_close(&channel);
 		return NULL;
 	}
-	*reason = SHUNT_REASON_NO_MEMORY;
-	link = shunt_link_create(service->engine, &channel, true, reason);
+	*cause = SHUNT_CAUSE_NO_MEMORY;
+	link = shunt_link_create(service->engine, &channel, true, cause);
 	if (!link)
 		return NULL;
 	link->line.name = *name;
@@ -111,7 +111,7 @@ static struct shunt_user_dir directory_of(struct shunt_service *service,
 static void claim_here(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_user_dir where = directory_of(service, stream);
-	enum shunt_reason reason;
+	enum shunt_cause cause;
 	struct shunt_link *link;
 	struct shunt_name name;
 	bool strange = false;
@@ -121,11 +121,11 @@ static void claim_here(struct shunt_service *service, struct shunt_stream *strea
 	shunt_decision_step(stream, "rendezvous %s: %s (%d)%s", name.text + 1,
 			    fd < 0 ? "error" : "connected", abs(fd),
 			    strange ? ", its connections are to be proven" : "");
-	link = shunt_claim_new_link(service, fd, strange, &name, &reason);
+	link = shunt_claim_new_link(service, fd, strange, &name, &cause);
 	if (link)
 		shunt_claim_on(link, stream);
 	else
-		shunt_claim_fails(service, stream, shunt_claim_reason(service, stream, reason));
+		shunt_claim_fails(service, stream, shunt_claim_reason(service, stream, cause));
 }
 
 /* Most short connections are over before a link to another host would be up: its queue pairs were for nothing. */
@@ -140,7 +140,7 @@ static void put_off(struct shunt_stream *stream)
 /* In another network namespace of this host, or on another host. */
 static void claim_elsewhere(struct shunt_service *service, struct shunt_stream *stream)
 {
-	enum shunt_reason reason;
+	enum shunt_cause cause;
 	struct shunt_link *link;
 	struct shunt_name name;
 	int fd = shunt_meeting_connect(service, stream, &name);
@@ -152,24 +152,24 @@ static void claim_elsewhere(struct shunt_service *service, struct shunt_stream *
 			shunt_remote_claim(service, stream);
 		return;
 	}
-	link = shunt_claim_new_link(service, fd, true, &name, &reason);
+	link = shunt_claim_new_link(service, fd, true, &name, &cause);
 	if (link)
 		shunt_claim_on(link, stream);
 	else
-		shunt_claim_fails(service, stream, reason);
+		shunt_claim_fails(service, stream, cause);
 }
 
 static void claim(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_link *link = link_to(service, &stream->tuple);
-	enum shunt_reason reason = link ? SHUNT_REASON_NONE :
+	enum shunt_cause cause = link ? SHUNT_CAUSE_NONE :
 					  shunt_claim_refusal(service, &stream->tuple);
 
 	if (shunt_verdict_leaves(stream))
-		shunt_claim_stays(engine, stream, SHUNT_REASON_RULE);
-	else if (reason)
-		shunt_claim_stays(engine, stream, reason);
+		shunt_claim_stays(engine, stream, SHUNT_CAUSE_RULE);
+	else if (cause)
+		shunt_claim_stays(engine, stream, cause);
 	else if (link)
 		shunt_claim_on(link, stream);
 	else if (shunt_tuple_is_local(&engine->fds, &stream->tuple))
@@ -196,14 +196,14 @@ static void offer_connector(struct shunt_service *service, struct shunt_stream *
 		wait_connected(service, stream);
 	else
 		shunt_claim_stays(service->engine, stream,
-				  result == -ENOTCONN ? SHUNT_REASON_NOT_CONNECTED :
-							SHUNT_REASON_CLOSED);
+				  result == -ENOTCONN ? SHUNT_CAUSE_NOT_CONNECTED :
+							SHUNT_CAUSE_CLOSED);
 }
 
 void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream)
 {
 	if (shunt_uring_forbids(service->engine)) {
-		shunt_claim_stays(service->engine, stream, SHUNT_REASON_URING);
+		shunt_claim_stays(service->engine, stream, SHUNT_CAUSE_URING);
 	} else if (stream->role == SHUNT_CONNECTOR) {
 		shunt_decision_step(stream, "used for the first time");
 		shunt_claim_begin(stream);
@@ -234,7 +234,7 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 	if (shunt_leave_is_due(engine) || shunt_attach(engine, stream, place, NULL)) {
 		/* Closed or no longer ours alone. The seat is kept until the peer has let go of it. */
 		stream->seat->peer_id = place->stream;
-		shunt_streams_because(engine, stream, SHUNT_REASON_NOT_ATTACHED);
+		shunt_streams_because(engine, stream, SHUNT_CAUSE_NOT_ATTACHED);
 		answer.type = SHUNT_MSG_REFUSE;
 		shunt_link_send(link, &answer, NULL, 0);
 		return;
@@ -255,7 +255,7 @@ static void claim_again(struct shunt_link *link, struct shunt_stream *stream)
 {
 	if (stream->claim.moved & SHUNT_MOVED_ENDED || link->channel.kind != SHUNT_CHANNEL_UNIX ||
 	    atomic_load(&link->distrusted)) {
-		shunt_claim_stays(link->engine, stream, SHUNT_REASON_BROKE);
+		shunt_claim_stays(link->engine, stream, SHUNT_CAUSE_BROKE);
 		return;
 	}
 	stream->claim.moved |= SHUNT_MOVED_ENDED;
@@ -267,27 +267,27 @@ static void claim_again(struct shunt_link *link, struct shunt_stream *stream)
  * A peer that distrusts us says nothing, and one of another version cannot. No peer distrusts a process where each could
  * trace the other. There its end of the channel is gone for another reason, such as the end of its process.
  */
-static enum shunt_reason why_never_up(const struct shunt_link *link)
+static enum shunt_cause why_never_up(const struct shunt_link *link)
 {
 	if (link->channel.other_version)
-		return SHUNT_REASON_OTHER_VERSION;
-	return link->met || !link->channel.proves ? SHUNT_REASON_BROKE_EARLY :
-						    SHUNT_REASON_NOT_LET_IN;
+		return SHUNT_CAUSE_OTHER_VERSION;
+	return link->met || !link->channel.proves ? SHUNT_CAUSE_BROKE_EARLY :
+						    SHUNT_CAUSE_NOT_LET_IN;
 }
 
 void shunt_claim_link_down(struct shunt_link *link)
 {
 	struct shunt_service *service = link->engine->service;
-	enum shunt_reason reason = why_never_up(link);
+	enum shunt_cause cause = why_never_up(link);
 	struct shunt_stream *stream;
 
 	shunt_qos_left(link);
 	shunt_claim_forget(link);
-	shunt_possession_link_down(link, reason);
+	shunt_possession_link_down(link, cause);
 	shunt_claim_settled(link, NULL);	/* nothing will arrive any more */
 	while ((stream = link->waiting) != NULL) {
 		link->waiting = stream->claim.next_offer;
-		shunt_claim_fails(service, stream, reason);
+		shunt_claim_fails(service, stream, cause);
 	}
 	shunt_streams_seated(link, stream) if (stream->claim.state == SHUNT_CLAIM_UNDER_WAY)
 		claim_again(link, stream);

@@ -39,7 +39,7 @@ void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, 
 void shunt_claim_link_down(struct shunt_link *link);
 /* A link over the channel `fd` (or -errno) to the owner of that name, a stranger or not. NULL: none, and why. */
 struct shunt_link *shunt_claim_new_link(struct shunt_service *service, int fd, bool strange,
-					const struct shunt_name *name, enum shunt_reason *reason);
+					const struct shunt_name *name, enum shunt_cause *cause);
 /* Connections that are established by now, and claims that have waited too long. */
 void shunt_claim_run(struct shunt_task *task);
 

@@ -92,14 +92,14 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream,
 	int result = forbidden || held ? -EPERM :
 					 shunt_streams_seat(stream, link, &link->lanes[peer->lane],
 							    &message.accept.place);
-	enum shunt_reason reason = forbidden ? SHUNT_REASON_URING : SHUNT_REASON_NOT_ATTACHED;
+	enum shunt_cause cause = forbidden ? SHUNT_CAUSE_URING : SHUNT_CAUSE_NOT_ATTACHED;
 
 	if (result && !forbidden && !held)
-		reason = link->device->kind->shortage();
+		cause = link->device->kind->shortage();
 	if (!result && link->nonces) {
 		result = shunt_proof_chance(stream, message.accept.chance) ? 0 : -EAGAIN;
 		if (result)
-			reason = SHUNT_REASON_NO_RANDOM;
+			cause = SHUNT_CAUSE_NO_RANDOM;
 		else
 			shunt_proof_agree(link, stream, chance);
 	}
@@ -114,7 +114,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream,
 	atomic_fetch_add(&engine->refused_claims, 1);
 	if (stream->seat->link)
 		shunt_attach_revert(engine, stream);
-	shunt_claim_stays(engine, stream, reason);
+	shunt_claim_stays(engine, stream, cause);
 	claim_refuse(link, &stream->tuple, peer->stream, SHUNT_REFUSED_NO_ROOM);
 }
 
@@ -168,7 +168,7 @@ static void refuse_by_rule(const struct shunt_parked *claim, struct shunt_stream
 
 	atomic_fetch_add(&engine->refused_claims, 1);
 	claim_refuse(claim->link, &claim->tuple, number_of(claim), SHUNT_REFUSED_RULE);
-	shunt_claim_stays(engine, stream, SHUNT_REASON_RULE);
+	shunt_claim_stays(engine, stream, SHUNT_CAUSE_RULE);
 }
 
 /* The program has used the connection that is claimed. */
@@ -382,7 +382,7 @@ static void miss(struct shunt_service *service, const struct shunt_parked *parke
 	if (!stream)
 		return;
 	if (!parked->number)	/* a peer that has proven nothing decides nothing */
-		shunt_claim_stays(engine, stream, SHUNT_REASON_UNUSED);
+		shunt_claim_stays(engine, stream, SHUNT_CAUSE_UNUSED);
 	shunt_streams_unhold(stream);
 }
 

@@ -17,7 +17,7 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 	struct shunt_message message = { .type = SHUNT_MSG_CLAIM };
 
 	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->fd < 0) {
-		shunt_claim_stays(engine, stream, SHUNT_REASON_CLOSED);
+		shunt_claim_stays(engine, stream, SHUNT_CAUSE_CLOSED);
 		return;
 	}
 	if (!shunt_claim_is_trusted(link)) {
@@ -25,7 +25,7 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 		return;
 	}
 	if (!shunt_channel_joins(&link->channel, stream->tuple.local, stream->tuple.peer)) {
-		shunt_claim_stays(engine, stream, SHUNT_REASON_ELSEWHERE);
+		shunt_claim_stays(engine, stream, SHUNT_CAUSE_ELSEWHERE);
 		return;
 	}
 	message.claim.tuple = stream->tuple;
@@ -36,14 +36,14 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 		return;
 	}
 	if (link->nonces && !shunt_proof_chance(stream, message.claim.chance)) {
-		shunt_claim_stays(engine, stream, SHUNT_REASON_NO_RANDOM);
+		shunt_claim_stays(engine, stream, SHUNT_CAUSE_NO_RANDOM);
 		return;
 	}
 	atomic_fetch_add(&engine->claims, 1);
 	shunt_decision_step(stream, "claimed of process %u, as stream %u on lane %u",
 			    link->peer_pid, stream->seat->id, stream->seat->lane->number);
 	if (shunt_link_send(link, &message, NULL, 0))
-		shunt_claim_stays(engine, stream, SHUNT_REASON_CLAIM_UNSENT);
+		shunt_claim_stays(engine, stream, SHUNT_CAUSE_CLAIM_UNSENT);
 }
 
 void shunt_claim_on(struct shunt_link *link, struct shunt_stream *stream)

@@ -10,7 +10,7 @@
 static void let_claim_go(struct shunt_link *link, struct shunt_stream *stream)
 {
 	shunt_claim_turn(stream, SHUNT_CLAIM_UNDER_WAY);
-	shunt_claim_stays(link->engine, stream, SHUNT_REASON_NOT_HAD);
+	shunt_claim_stays(link->engine, stream, SHUNT_CAUSE_NOT_HAD);
 }
 
 /* All that names it has arrived: the claimant may free its seat when it has heard that, too. */
@@ -22,7 +22,7 @@ static void let_grant_go(struct shunt_link *link, struct shunt_stream *stream)
 
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 	shunt_link_send(link, &message, NULL, 0);
-	shunt_claim_stays(link->engine, stream, SHUNT_REASON_PEER_CLOSED);
+	shunt_claim_stays(link->engine, stream, SHUNT_CAUSE_PEER_CLOSED);
 }
 
 void shunt_claim_settled(struct shunt_link *link, const struct shunt_lane *lane)
@@ -71,13 +71,13 @@ static bool reverts(struct shunt_link *link, struct shunt_stream *stream)
 }
 
 /* The kernel of another host or network namespace would have to be asked there. */
-static enum shunt_reason reason_told(const struct shunt_link *link,
+static enum shunt_cause reason_told(const struct shunt_link *link,
 				     const struct shunt_stream *stream, uint32_t why)
 {
-	enum shunt_reason reason = shunt_decision_told(why);
+	enum shunt_cause cause = shunt_decision_told(why);
 
 	return link->channel.kind == SHUNT_CHANNEL_UNIX && !link->channel.other_netns ?
-	       shunt_claim_reason(link->engine->service, stream, reason) : reason;
+	       shunt_claim_reason(link->engine->service, stream, cause) : cause;
 }
 
 void shunt_claim_refused(struct shunt_link *link, struct shunt_stream *stream, uint64_t sent, uint32_t why)

@@ -75,27 +75,28 @@ void shunt_claim_end(struct shunt_stream *stream)
 }
 
 void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream,
-		       enum shunt_reason reason)
+		       enum shunt_cause cause)
 {
-	SHUNT_PROBE3(claim_refused, atomic_load(&stream->fd), 0, shunt_reason_text(reason));
+	SHUNT_PROBE3(claim_refused, atomic_load(&stream->fd), 0,
+		     shunt_reason_text(shunt_reason_of(cause)));
 	shunt_streams_vacate(stream);
 	if (!shunt_reconnect_later(stream))
-		shunt_streams_plain(engine, stream, reason);
+		shunt_streams_plain(engine, stream, cause);
 	shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT);
 	shunt_claim_end(stream);
 }
 
-enum shunt_reason shunt_claim_reason(struct shunt_service *service,
-				     const struct shunt_stream *stream, enum shunt_reason reason)
+enum shunt_cause shunt_claim_reason(struct shunt_service *service,
+				     const struct shunt_stream *stream, enum shunt_cause cause)
 {
-	return (reason == SHUNT_REASON_NO_SHUNT || reason == SHUNT_REASON_NOT_HAD) &&
+	return (cause == SHUNT_CAUSE_NO_SHUNT || cause == SHUNT_CAUSE_NOT_HAD) &&
 			       shunt_tuple_is_known(&stream->tuple) &&
 			       shunt_witness_misses(service, &stream->tuple) ?
-		       SHUNT_REASON_TRANSLATED :
-		       reason;
+		       SHUNT_CAUSE_TRANSLATED :
+		       cause;
 }
 
-enum shunt_reason shunt_claim_refusal(struct shunt_service *service,
+enum shunt_cause shunt_claim_refusal(struct shunt_service *service,
 				      const struct shunt_tuple *tuple)
 {
 	struct shunt_name name;
@@ -107,27 +108,27 @@ enum shunt_reason shunt_claim_refusal(struct shunt_service *service,
 
 		if (refused->until > now && refused->name.length == name.length &&
 		    !memcmp(refused->name.text, name.text, name.length))
-			return refused->reason;
+			return refused->cause;
 	}
-	return SHUNT_REASON_NONE;
+	return SHUNT_CAUSE_NONE;
 }
 
 static void remember_refusal(struct shunt_service *service, const struct shunt_tuple *tuple,
-			     enum shunt_reason reason)
+			     enum shunt_cause cause)
 {
 	struct shunt_refused *refused =
 		&service->refused[service->refused_next++ % SHUNT_REFUSED_SLOTS];
 
 	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &refused->name);
 	refused->until = shunt_now(service->engine) + service->engine->config.refused_ms * 1000000;
-	refused->reason = reason;
+	refused->cause = cause;
 }
 
 void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream,
-		       enum shunt_reason reason)
+		       enum shunt_cause cause)
 {
-	remember_refusal(service, &stream->tuple, reason);
-	shunt_claim_stays(service->engine, stream, reason);
+	remember_refusal(service, &stream->tuple, cause);
+	shunt_claim_stays(service->engine, stream, cause);
 }
 
 /* close() takes this lock before: a call under way on the number would keep the socket open. */

@@ -22,7 +22,7 @@ struct shunt_service;
 struct shunt_refused {		/* an address that is not asked again for a while */
 	struct shunt_name name;
 	uint64_t until;
-	enum shunt_reason reason;
+	enum shunt_cause cause;
 };
 
 #define SHUNT_REFUSED_SLOTS 64
@@ -44,16 +44,16 @@ void shunt_claim_begin(struct shunt_stream *stream);
 void shunt_claim_end(struct shunt_stream *stream);
 /* It stays on TCP; no other does because of it. */
 void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream,
-		       enum shunt_reason reason);
+		       enum shunt_cause cause);
 /* It stays on TCP, and so do others to that address for a while. */
 void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream,
-		       enum shunt_reason reason);
-/* Why nobody is asked at this address now; SHUNT_REASON_NONE: somebody may be. */
-enum shunt_reason shunt_claim_refusal(struct shunt_service *service,
+		       enum shunt_cause cause);
+/* Why nobody is asked at this address now; SHUNT_CAUSE_NONE: somebody may be. */
+enum shunt_cause shunt_claim_refusal(struct shunt_service *service,
 				      const struct shunt_tuple *tuple);
 /* Why a connection to this host was not claimed: the reason, or a better one that the kernel knows. */
-enum shunt_reason shunt_claim_reason(struct shunt_service *service,
-				     const struct shunt_stream *stream, enum shunt_reason reason);
+enum shunt_cause shunt_claim_reason(struct shunt_service *service,
+				     const struct shunt_stream *stream, enum shunt_cause cause);
 /* Finds the stream's addresses, if they are not known. 0 or -errno. */
 int shunt_claim_learn(struct shunt_engine *engine, struct shunt_stream *stream);
 /*

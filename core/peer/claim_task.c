@@ -46,13 +46,13 @@ static bool is_excused(struct shunt_engine *engine, struct shunt_stream *stream)
 }
 
 /* Why its time is over; NONE: it is not. */
-static enum shunt_reason verdict(struct shunt_engine *engine, struct shunt_stream *stream)
+static enum shunt_cause verdict(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	if (shunt_verdict_leaves(stream))
-		return SHUNT_REASON_RULE;
+		return SHUNT_CAUSE_RULE;
 	if (has_other_key(engine, stream))
-		return SHUNT_REASON_OTHER_KEY;
-	return is_excused(engine, stream) ? SHUNT_REASON_NONE : shunt_unclaimed_reason(stream);
+		return SHUNT_CAUSE_OTHER_KEY;
+	return is_excused(engine, stream) ? SHUNT_CAUSE_NONE : shunt_unclaimed_reason(stream);
 }
 
 void shunt_claim_task_unclaimed_run(struct shunt_task *task)
@@ -63,10 +63,10 @@ void shunt_claim_task_unclaimed_run(struct shunt_task *task)
 	struct shunt_stream *stream;
 
 	while ((stream = shunt_unclaimed_next(engine, &look)) != NULL) {
-		enum shunt_reason reason = verdict(engine, stream);
+		enum shunt_cause cause = verdict(engine, stream);
 
-		if (reason)
-			shunt_claim_stays(engine, stream, reason);
+		if (cause)
+			shunt_claim_stays(engine, stream, cause);
 	}
 	/* Where connections come all the time, one look is for many of them. */
 	shunt_task_at(task, look.next > look.now && look.next < soon ? soon : look.next);

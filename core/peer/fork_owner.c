@@ -20,7 +20,7 @@ static void hand_over(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	uint8_t retiring;
 
-	shunt_retire_begin(engine, stream, SHUNT_REASON_FORK);
+	shunt_retire_begin(engine, stream, SHUNT_CAUSE_FORK);
 	retiring = atomic_load(&stream->seat->leaving.retiring);
 	if (retiring != SHUNT_RETIRING && retiring != SHUNT_TAKEN && !waits_for_proof(stream))
 		shunt_retire_tell_relative(engine, stream);

@@ -233,10 +233,10 @@ static void channel_ready(struct shunt_source *source, uint32_t events)
 		readable(link);
 }
 
-static void unproven(struct shunt_link *link, struct shunt_stream *stream, enum shunt_reason reason)
+static void unproven(struct shunt_link *link, struct shunt_stream *stream, enum shunt_cause cause)
 {
 	shunt_claim_stays(link->engine, stream,
-			  shunt_claim_reason(link->engine->service, stream, reason));
+			  shunt_claim_reason(link->engine->service, stream, cause));
 }
 
 const struct shunt_link_hooks shunt_hear_hooks = {

@@ -64,17 +64,19 @@ static bool lacks_memory(const struct shunt_link *link)
 }
 
 /* `result`: of equip(). */
-static enum shunt_reason link_say_why(const struct shunt_link *link, int result)
+static enum shunt_cause link_say_why(const struct shunt_link *link, int result)
 {
+	char text[SHUNT_CAUSE_ROOM];
+
 	if (result == -ENOSPC) {
 		shunt_log(SHUNT_LOG_INFO, "no link could be made: %s",
 			  shunt_reason_text(SHUNT_REASON_CONFINED));
-		return SHUNT_REASON_CONFINED;
+		return SHUNT_CAUSE_CONFINED;
 	}
 	shunt_log(SHUNT_LOG_WARN, "no link could be made: %s",
-		  lacks_memory(link) ? shunt_reason_text(link->device->kind->shortage()) :
+		  lacks_memory(link) ? shunt_cause_say(link->device->kind->shortage(), text) :
 				       "out of memory, descriptors or queues");
-	return SHUNT_REASON_NO_MEMORY;
+	return SHUNT_CAUSE_NO_MEMORY;
 }
 
 static int say_hello(struct shunt_link *link)
@@ -170,9 +172,9 @@ static struct shunt_link *allocate(struct shunt_engine *engine, const struct shu
 }
 
 struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel,
-				     bool initiator, enum shunt_reason *reason)
+				     bool initiator, enum shunt_cause *cause)
 {
-	enum shunt_reason why;
+	enum shunt_cause why;
 	struct shunt_link *link = NULL;
 	struct shunt_device *device;
 	struct ucred peer;
@@ -212,12 +214,12 @@ destroy:
 	shunt_link_destroy(link);
 	goto none;
 close_channel:
-	why = engine->group.open ? SHUNT_REASON_NO_MEMORY : SHUNT_REASON_NO_DEVICE;
+	why = engine->group.open ? SHUNT_CAUSE_NO_MEMORY : SHUNT_CAUSE_NO_DEVICE;
 	shunt_channel_close(channel);
 none:
 	shunt_own_fds_end(&engine->fds);
-	if (reason)
-		*reason = why;
+	if (cause)
+		*cause = why;
 	return NULL;
 }
 

@@ -14,7 +14,7 @@
  * NULL: none, and the channel is closed; `reason` says why, unless it is NULL.
  */
 struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_channel *channel,
-				     bool initiator, enum shunt_reason *reason);
+				     bool initiator, enum shunt_cause *cause);
 /* The peer has knocked. */
 void shunt_link_meet(struct shunt_link *link);
 /* A connection has been proven on the link's channel, the first one: what strangers do not get may follow. */

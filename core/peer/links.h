@@ -44,7 +44,7 @@ struct shunt_link_hooks {
 	/* Our claim's connection has been proven on its channel; or not, and why; or another process is said to have it. */
 	void (*proven)(struct shunt_link *link, struct shunt_stream *stream);
 	void (*unproven)(struct shunt_link *link, struct shunt_stream *stream,
-			 enum shunt_reason reason);
+			 enum shunt_cause cause);
 	void (*sent_on)(struct shunt_link *link, struct shunt_stream *stream,
 			const struct shunt_onward *onward);
 	/* It is up, or has shown that it works: claims that wait for it can go. */

@@ -144,7 +144,7 @@ void shunt_possession_ask(struct shunt_link *link, struct shunt_stream *stream)
 	struct shunt_possession *proof = stream->possession ? NULL : shunt_proofs_make(link, stream, SHUNT_PROOF_ASKED);
 
 	if (!proof) {
-		link->engine->link_hooks->unproven(link, stream, SHUNT_REASON_NO_MEMORY);
+		link->engine->link_hooks->unproven(link, stream, SHUNT_CAUSE_NO_MEMORY);
 		return;
 	}
 	stream->possession = proof;
@@ -547,7 +547,7 @@ static void give_up_all(struct shunt_link *link)
 		shunt_limits_vain(service, link->peer_user);
 }
 
-void shunt_possession_link_down(struct shunt_link *link, enum shunt_reason reason)
+void shunt_possession_link_down(struct shunt_link *link, enum shunt_cause cause)
 {
 	struct shunt_service *service = link->engine->service;
 	struct shunt_possession *proof = service->proofs.first, *next;
@@ -562,6 +562,6 @@ void shunt_possession_link_down(struct shunt_link *link, enum shunt_reason reaso
 			continue;
 		proof_end(proof);
 		if (link->initiator)
-			link->engine->link_hooks->unproven(link, stream, reason);
+			link->engine->link_hooks->unproven(link, stream, cause);
 	}
 }

@@ -51,7 +51,7 @@ bool shunt_possession_is_for(const struct shunt_message *message);
 bool shunt_possession_is_proven(const struct shunt_link *link, const struct shunt_stream *stream);
 
 /* The link is over: so are its proofs. Claims of ours fail for `reason`. */
-void shunt_possession_link_down(struct shunt_link *link, enum shunt_reason reason);
+void shunt_possession_link_down(struct shunt_link *link, enum shunt_cause cause);
 /* Sockets that should show something are looked at, and proofs that take too long end. */
 void shunt_possession_run(struct shunt_task *task);
 

@@ -31,18 +31,18 @@ static struct shunt_link *link_to(const struct shunt_link *from, const struct sh
 
 /* A process of this host. */
 static struct shunt_link *worker_knock(const struct shunt_link *from, const struct shunt_name *name,
-				       enum shunt_reason *reason)
+				       enum shunt_cause *cause)
 {
 	bool strange = false;
 	int fd = shunt_rendezvous_knock(from->engine, name, &strange);
 
-	return shunt_claim_new_link(from->engine->service, fd, strange, name, reason);
+	return shunt_claim_new_link(from->engine->service, fd, strange, name, cause);
 }
 
 /* A process of the peer's host, whose gate has been told of us: packets go there as on this link. */
 static struct shunt_link *come(const struct shunt_link *from, const struct shunt_stream *stream,
 			       const struct shunt_onward *onward, const struct shunt_name *name,
-			       enum shunt_reason *reason)
+			       enum shunt_cause *cause)
 {
 	struct shunt_remote_gate gate = { .tuple = &stream->tuple,
 					  .port = onward->gate,
@@ -52,7 +52,7 @@ static struct shunt_link *come(const struct shunt_link *from, const struct shunt
 	shunt_remote_words_onward(from->engine->key, onward, true, &gate.seal, gate.shown);
 	link = shunt_remote_link(from->engine->service, &gate, &onward->process, name);
 	explicit_bzero(&gate, sizeof(gate));
-	*reason = SHUNT_REASON_NO_LINK;
+	*cause = SHUNT_CAUSE_NO_LINK;
 	return link && atomic_load(&link->state) != SHUNT_LINK_DEAD ? link : NULL;
 }
 
@@ -68,7 +68,7 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 			   const struct shunt_onward *onward)
 {
 	struct shunt_engine *engine = link->engine;
-	enum shunt_reason reason = SHUNT_REASON_NO_LINK;
+	enum shunt_cause cause = SHUNT_CAUSE_NO_LINK;
 	struct shunt_link *to;
 	struct shunt_name name;
 
@@ -78,7 +78,7 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 	}
 	shunt_group_poll_fully(&engine->group);
 	if (stream->claim.moved & SHUNT_MOVED_REDIRECTED) {
-		shunt_claim_stays(engine, stream, SHUNT_REASON_REDIRECTED_TWICE);
+		shunt_claim_stays(engine, stream, SHUNT_CAUSE_REDIRECTED_TWICE);
 		return;
 	}
 	stream->claim.moved |= SHUNT_MOVED_REDIRECTED;
@@ -90,10 +90,10 @@ void shunt_redirect_follow(struct shunt_link *link, struct shunt_stream *stream,
 	shunt_streams_vacate(stream);
 	to = link_to(link, stream, &onward->process);
 	if (!to)
-		to = onward->gate ? come(link, stream, onward, &name, &reason) :
-				    worker_knock(link, &name, &reason);
+		to = onward->gate ? come(link, stream, onward, &name, &cause) :
+				    worker_knock(link, &name, &cause);
 	if (to)
 		shunt_claim_on(to, stream);
 	else
-		shunt_claim_stays(engine, stream, reason);
+		shunt_claim_stays(engine, stream, cause);
 }

@@ -268,13 +268,13 @@ void shunt_remote_listen(struct shunt_service *service)
 		open_directory(remote);
 }
 
-static enum shunt_reason why_not(struct shunt_service *service)
+static enum shunt_cause why_not(struct shunt_service *service)
 {
 	if (!is_wanted(service->engine))
-		return SHUNT_REASON_OTHER_HOST;
+		return SHUNT_CAUSE_OTHER_HOST;
 	if (service->engine->lacks_key)
-		return SHUNT_REASON_NO_KEY;
-	return shunt_space_is_limited() ? SHUNT_REASON_CONFINED : SHUNT_REASON_OTHER_HOST;
+		return SHUNT_CAUSE_NO_KEY;
+	return shunt_space_is_limited() ? SHUNT_CAUSE_CONFINED : SHUNT_CAUSE_OTHER_HOST;
 }
 
 void shunt_remote_claim(struct shunt_service *service, struct shunt_stream *stream)
@@ -283,7 +283,7 @@ void shunt_remote_claim(struct shunt_service *service, struct shunt_stream *stre
 
 	if (!remote || !shunt_remote_ask(remote, stream))
 		shunt_claim_fails(service, stream,
-				  remote ? SHUNT_REASON_HOST_UNASKED : why_not(service));
+				  remote ? SHUNT_CAUSE_HOST_UNASKED : why_not(service));
 }
 
 /* --- workers --- */
@@ -360,7 +360,7 @@ void shunt_remote_forget(struct shunt_service *service)
 		if (remote->directory.fd >= 0)
 			shunt_directory_forget(&remote->directory);
 	}
-	shunt_remote_drop(remote, SHUNT_REASON_NONE);
+	shunt_remote_drop(remote, SHUNT_CAUSE_NONE);
 	free(remote);
 }
 

@@ -32,18 +32,18 @@ struct inquiry {
 	struct inquiry *next;
 };
 
-static enum shunt_reason why(int status)
+static enum shunt_cause why(int status)
 {
 	switch (status) {
 	case -ECONNREFUSED:
 	case -EPROTO:
-		return SHUNT_REASON_NO_SHUNT;
+		return SHUNT_CAUSE_NO_SHUNT;
 	case -ETIMEDOUT:
-		return SHUNT_REASON_HOST_SILENT;
+		return SHUNT_CAUSE_HOST_SILENT;
 	case -ENODEV:
-		return SHUNT_REASON_NO_ROUTE;
+		return SHUNT_CAUSE_NO_ROUTE;
 	default:
-		return SHUNT_REASON_HOST_UNASKED;
+		return SHUNT_CAUSE_HOST_UNASKED;
 	}
 }
 
@@ -68,7 +68,7 @@ static struct shunt_link *link_by(struct inquiry *inquiry, const struct remote_a
 }
 
 static struct shunt_link *heed(struct inquiry *inquiry, const uint8_t *given, unsigned int bytes,
-			       const struct cm_route *route, enum shunt_reason *reason)
+			       const struct cm_route *route, enum shunt_cause *cause)
 {
 	struct remote_answer answer;
 
@@ -77,10 +77,10 @@ static struct shunt_link *heed(struct inquiry *inquiry, const uint8_t *given, un
 	case SHUNT_REMOTE_SOUND:
 		return link_by(inquiry, &answer, route);
 	case SHUNT_REMOTE_OTHER_KEY:
-		*reason = SHUNT_REASON_OTHER_KEY;
+		*cause = SHUNT_CAUSE_OTHER_KEY;
 		return NULL;
 	case SHUNT_REMOTE_OTHER_VERSION:
-		*reason = SHUNT_REASON_OTHER_VERSION;
+		*cause = SHUNT_CAUSE_OTHER_VERSION;
 		return NULL;
 	default:
 		return NULL;
@@ -91,7 +91,7 @@ static void inquiry_finish(struct inquiry *inquiry, int status, const uint8_t *g
 			   unsigned int bytes, const struct cm_route *route)
 {
 	struct inquiry **p = &inquiry->service->remote->inquiries;
-	enum shunt_reason reason = status ? why(status) : SHUNT_REASON_NO_LINK;
+	enum shunt_cause cause = status ? why(status) : SHUNT_CAUSE_NO_LINK;
 	struct shunt_link *link = NULL;
 	struct shunt_stream *stream;
 
@@ -99,14 +99,14 @@ static void inquiry_finish(struct inquiry *inquiry, int status, const uint8_t *g
 		p = &(*p)->next;
 	*p = inquiry->next;
 	if (!status)
-		link = heed(inquiry, given, bytes, route, &reason);
+		link = heed(inquiry, given, bytes, route, &cause);
 	while ((stream = inquiry->streams) != NULL) {
 		inquiry->streams = stream->claim.next_offer;
 		shunt_decision_step(stream, "the peer's host has answered (error %d)", -status);
 		if (link && atomic_load(&link->state) != SHUNT_LINK_DEAD)
 			shunt_claim_on(link, stream);
 		else
-			shunt_claim_fails(inquiry->service, stream, reason);
+			shunt_claim_fails(inquiry->service, stream, cause);
 	}
 	free(inquiry);
 }
@@ -270,16 +270,16 @@ bool shunt_remote_ask(struct shunt_remote *remote, struct shunt_stream *stream)
 	return true;
 }
 
-void shunt_remote_drop(struct shunt_remote *remote, enum shunt_reason reason)
+void shunt_remote_drop(struct shunt_remote *remote, enum shunt_cause cause)
 {
 	struct inquiry *inquiry;
 	struct shunt_stream *stream;
 
 	while ((inquiry = remote->inquiries) != NULL) {
 		remote->inquiries = inquiry->next;
-		while (reason && (stream = inquiry->streams) != NULL) {
+		while (cause && (stream = inquiry->streams) != NULL) {
 			inquiry->streams = stream->claim.next_offer;
-			shunt_claim_stays(remote->service->engine, stream, reason);
+			shunt_claim_stays(remote->service->engine, stream, cause);
 		}
 		if (inquiry->directory.fd >= 0) /* a child's loop has never known it */
 			shunt_directory_ask_end(&inquiry->directory);

@@ -61,6 +61,6 @@ void shunt_remote_ask_expire(struct shunt_remote *remote);
 /* When the next of them has (ns); SHUNT_NEVER. */
 uint64_t shunt_remote_ask_due(const struct shunt_remote *remote);
 /* No inquiry is under way any more. Their streams stay on TCP, for that reason; NONE: they are not looked at. */
-void shunt_remote_drop(struct shunt_remote *remote, enum shunt_reason reason);
+void shunt_remote_drop(struct shunt_remote *remote, enum shunt_cause cause);
 
 #endif

@@ -175,7 +175,7 @@ int shunt_stream_set_pacing(struct shunt_stream *stream, int fd, const void *val
 
 	/* The process with the link would not see it. */
 	if (shunt_fork_slots_held(&stream->sharing))
-		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_OPTION);
+		shunt_stream_retire(engine, fd, stream, SHUNT_CAUSE_OPTION);
 	shunt_lock_take(&stream->tx.lock);
 	shunt_lock_take(&engine->streams_lock);
 	rate = shunt_pacing_rate(stream);

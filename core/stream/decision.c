@@ -57,12 +57,13 @@ void shunt_decision_linked(struct shunt_stream *stream)
 			   (void *)&stream->claim.state, (void *)&stream->end);
 }
 
-void shunt_decision_plain(struct shunt_stream *stream, enum shunt_reason reason)
+void shunt_decision_plain(struct shunt_stream *stream, enum shunt_cause cause)
 {
 	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
+	char text[SHUNT_CAUSE_ROOM];
 
 	shunt_decision_say(SHUNT_LOG_INFO, stream, "%s: %s",
-			   linked ? "back on TCP" : "stays on TCP", shunt_reason_text(reason));
+			   linked ? "back on TCP" : "stays on TCP", shunt_cause_say(cause, text));
 }
 
 /* --- claims of peers --- */
@@ -86,28 +87,28 @@ void shunt_decision_say_claim(const struct shunt_link *link, const struct shunt_
 
 /* By enum shunt_refusal. */
 static const struct {
-	enum shunt_reason told;
+	enum shunt_cause told;
 	const char *text;
 } refusals[] = {
-	[SHUNT_REFUSED_NOT_HAD] = { SHUNT_REASON_NOT_HAD,
+	[SHUNT_REFUSED_NOT_HAD] = { SHUNT_CAUSE_NOT_HAD,
 				    "refused: no process that was heard of has accepted it" },
-	[SHUNT_REFUSED_UNUSED] = { SHUNT_REASON_PEER_UNUSED,
+	[SHUNT_REFUSED_UNUSED] = { SHUNT_CAUSE_PEER_UNUSED,
 				   "refused: the program has not used it in time" },
-	[SHUNT_REFUSED_STRANGER] = { SHUNT_REASON_PEER_STRANGER,
+	[SHUNT_REFUSED_STRANGER] = { SHUNT_CAUSE_PEER_STRANGER,
 				     "refused: a process of another user accepts at this address and was not let in" },
-	[SHUNT_REFUSED_NO_ROOM] = { SHUNT_REASON_PEER_NO_ROOM,
+	[SHUNT_REFUSED_NO_ROOM] = { SHUNT_CAUSE_PEER_NO_ROOM,
 				    "refused: out of memory, or closed already" },
-	[SHUNT_REFUSED_UNSEEN] = { SHUNT_REASON_UNSEEN,
+	[SHUNT_REFUSED_UNSEEN] = { SHUNT_CAUSE_UNSEEN,
 				   "refused: the kernel does not show the claimant's socket" },
-	[SHUNT_REFUSED_DISPROVEN] = { SHUNT_REASON_DISPROVEN,
+	[SHUNT_REFUSED_DISPROVEN] = { SHUNT_CAUSE_DISPROVEN,
 				      "refused: the claimant has not proven that it holds it" },
-	[SHUNT_REFUSED_SILENT] = { SHUNT_REASON_SILENT, "refused: its proof has taken too long" },
-	[SHUNT_REFUSED_ELSEWHERE] = { SHUNT_REASON_ELSEWHERE,
+	[SHUNT_REFUSED_SILENT] = { SHUNT_CAUSE_SILENT, "refused: its proof has taken too long" },
+	[SHUNT_REFUSED_ELSEWHERE] = { SHUNT_CAUSE_ELSEWHERE,
 				      "refused: it is of other addresses than the channel" },
-	[SHUNT_REFUSED_RULE] = { SHUNT_REASON_PEER_RULE, "refused: a rule (SHUNT_RULES)" },
-	[SHUNT_REFUSED_NO_GATE] = { SHUNT_REASON_PEER_NO_GATE,
+	[SHUNT_REFUSED_RULE] = { SHUNT_CAUSE_PEER_RULE, "refused: a rule (SHUNT_RULES)" },
+	[SHUNT_REFUSED_NO_GATE] = { SHUNT_CAUSE_PEER_NO_GATE,
 				    "refused: the process that has it cannot let another host in" },
-	[SHUNT_REFUSED_UNPROVEN] = { SHUNT_REASON_UNPROVEN,
+	[SHUNT_REFUSED_UNPROVEN] = { SHUNT_CAUSE_UNPROVEN,
 				     "refused: this process may not be traced by its own user any more" },
 };
 
@@ -119,7 +120,8 @@ void shunt_decision_refused(const struct shunt_link *link, const struct shunt_tu
 }
 
 /* A peer may be of a later version, or lie. */
-enum shunt_reason shunt_decision_told(uint32_t why)
+enum shunt_cause shunt_decision_told(uint32_t why)
 {
-	return why < sizeof(refusals) / sizeof(refusals[0]) ? refusals[why].told : SHUNT_REASON_NOT_HAD;
+	return why < sizeof(refusals) / sizeof(refusals[0]) ? refusals[why].told :
+							      SHUNT_CAUSE_NOT_HAD;
 }

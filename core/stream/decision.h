@@ -17,11 +17,11 @@ struct shunt_tuple;
 /* Its link carries it from now on. Any lock may be held, as below. */
 void shunt_decision_linked(struct shunt_stream *stream);
 /* It is the kernel's for good. */
-void shunt_decision_plain(struct shunt_stream *stream, enum shunt_reason reason);
+void shunt_decision_plain(struct shunt_stream *stream, enum shunt_cause cause);
 /* A peer's claim is refused. */
 void shunt_decision_refused(const struct shunt_link *link, const struct shunt_tuple *claimed, enum shunt_refusal why);
 /* The claimant's reason for a refusal's code. */
-enum shunt_reason shunt_decision_told(uint32_t why);
+enum shunt_cause shunt_decision_told(uint32_t why);
 
 /* A step of its claim, or of a peer's claim. Arguments are not evaluated where nobody wants them. */
 #define shunt_decision_step(stream, ...)                                        \

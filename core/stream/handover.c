@@ -181,7 +181,7 @@ static void stream_settle(struct shunt_stream *stream)
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN) {
-		shunt_streams_because(shunt_stream_engine(stream), stream, SHUNT_REASON_FORK);
+		shunt_streams_because(shunt_stream_engine(stream), stream, SHUNT_CAUSE_FORK);
 		atomic_store(&stream->state, SHUNT_PLAIN);
 	}
 	shunt_lock_leave(&stream->tx.lock);

@@ -114,15 +114,17 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	if (atomic_exchange(&stream->usage, SHUNT_USE_TOLD) == SHUNT_USE_TOLD)
 		return;
 	if (atomic_load(&engine->uring) == SHUNT_URING_RULES) {
-		shunt_streams_plain(engine, stream, SHUNT_REASON_URING);
+		shunt_streams_plain(engine, stream, SHUNT_CAUSE_URING);
 		return;
 	}
 	if (stream->role == SHUNT_ACCEPTOR && !elsewhere &&
 	    (!engine->service || !shunt_offer_awaits(work, stream->caller)))
 		return;
 	if (!engine->serve(engine)) {
-		shunt_streams_plain(engine, stream, shunt_leave_is_due(engine) ? shunt_leave_reason(engine) :
-				    engine->no_service ? engine->no_service : SHUNT_REASON_NO_THREAD);
+		shunt_streams_plain(engine, stream,
+				    shunt_leave_is_due(engine) ? shunt_leave_reason(engine) :
+				    engine->no_service	       ? engine->no_service :
+								 SHUNT_CAUSE_NO_THREAD);
 		return;
 	}
 	shunt_streams_hold(stream);

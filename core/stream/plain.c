@@ -6,9 +6,9 @@
 #include "core/stream/stream_error.h"
 
 void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream,
-			 enum shunt_reason reason)
+			 enum shunt_cause cause)
 {
-	shunt_streams_because(engine, stream, reason);
+	shunt_streams_because(engine, stream, cause);
 	shunt_lock_take(&stream->rx.lock);
 	shunt_lock_take(&stream->tx.lock);
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && !shunt_stream_knows_more(stream))
@@ -28,6 +28,6 @@ bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream
 							&stream->sharing);
 
 	if (whose != SHUNT_OURS)
-		shunt_streams_plain(engine, stream, SHUNT_REASON_FORK);
+		shunt_streams_plain(engine, stream, SHUNT_CAUSE_FORK);
 	return whose == SHUNT_OURS;
 }

@@ -10,7 +10,7 @@
  * calls stay ours.
  */
 void shunt_streams_plain(struct shunt_engine *engine, struct shunt_stream *stream,
-			 enum shunt_reason reason);
+			 enum shunt_cause cause);
 /* Is it ours to use? Otherwise it is plain, or FOREIGN. No lock held. */
 bool shunt_streams_ours(struct shunt_engine *engine, struct shunt_stream *stream);
 

@@ -87,7 +87,7 @@ static bool repeat_unread(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx
 }
 
 static void stop_sending(struct shunt_engine *engine, struct shunt_stream *stream,
-			 enum shunt_reason reason)
+			 enum shunt_cause cause)
 {
 	struct shunt_seat_out *out = &stream->seat->out;
 
@@ -99,7 +99,7 @@ static void stop_sending(struct shunt_engine *engine, struct shunt_stream *strea
 	if (!shunt_heading_on_link(&out->heading))
 		return;
 	shunt_left_note(stream, SHUNT_LEFT_RETIRED);
-	if (reason == SHUNT_REASON_URING && repeat_unread(stream))
+	if (cause == SHUNT_CAUSE_URING && repeat_unread(stream))
 		return;
 	if (!shunt_hand_back_must_be_heard(stream))
 		shunt_track_announce(engine, stream, SHUNT_TCP);
@@ -123,11 +123,11 @@ static bool keep_sending(struct shunt_stream *stream)
 
 /* More is wanted, after all. Both locks held. */
 static void stop_keeping(struct shunt_engine *engine, struct shunt_stream *stream,
-			 enum shunt_reason reason)
+			 enum shunt_cause cause)
 {
 	if (atomic_load(&stream->state) == SHUNT_LINKED &&
 	    atomic_exchange(&stream->seat->leaving.reads, false))
-		stop_sending(engine, stream, reason);
+		stop_sending(engine, stream, cause);
 }
 
 /*
@@ -161,7 +161,7 @@ void shunt_retire_ask_again(struct shunt_stream *stream)
 }
 
 static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
-		  enum shunt_reason reason, bool reads)
+		  enum shunt_cause cause, bool reads)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_LEAVE };
 
@@ -177,16 +177,16 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 	    !shunt_intake_final(&stream->seat->in.intake)) {
 		atomic_store(&stream->seat->leaving.retiring, SHUNT_RETIRING);
 		shunt_patience_begin(stream->seat->link);
-		shunt_streams_because(engine, stream, reason);
+		shunt_streams_because(engine, stream, cause);
 		message.stream = stream->seat->peer_id;
 		atomic_store(&stream->seat->leaving.reads, reads && keep_sending(stream));
 		if (!atomic_load(&stream->seat->leaving.reads))
-			stop_sending(engine, stream, reason);
+			stop_sending(engine, stream, cause);
 		message.leave.offset = resume_from(stream);
 		message.leave.announced = stream->seat->out.announced;
 		shunt_link_send(stream->seat->link, &message, NULL, 0);
 	} else if (!reads) {
-		stop_keeping(engine, stream, reason);
+		stop_keeping(engine, stream, cause);
 	}
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
@@ -194,9 +194,9 @@ static void begin(struct shunt_engine *engine, struct shunt_stream *stream,
 }
 
 void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream,
-			enum shunt_reason reason)
+			enum shunt_cause cause)
 {
-	begin(engine, stream, reason, false);
+	begin(engine, stream, cause, false);
 }
 
 /* Behind an UPGRADE that has not been passed `tail` may be its offset, and the ring has nothing. */
@@ -369,12 +369,12 @@ void shunt_retire_answered(struct shunt_engine *engine, struct shunt_stream *str
 
 /* Another reader must not find the peer's nonce: it is waited for. False: not before the program has read more. */
 static bool begin_behind_proof(struct shunt_engine *engine, struct shunt_stream *stream,
-			       enum shunt_reason reason, bool reads, uint64_t deadline)
+			       enum shunt_cause cause, bool reads, uint64_t deadline)
 {
 	struct shunt_seat_in *in = &stream->seat->in;
 
 	for (;;) {
-		begin(engine, stream, reason, reads);
+		begin(engine, stream, cause, reads);
 		if (atomic_load(&in->proof.state) != SHUNT_EXPECTED)
 			return true;
 		if (!shunt_proof_is_next(stream) || shunt_now(engine) >= deadline)
@@ -452,12 +452,12 @@ static uint64_t answer_until(struct shunt_engine *engine, struct shunt_stream *s
  * The peer is asked, and answers. 0, or -errno. `reads`: it is enough that the kernel has, or gets, what is to be read. Then
  * what is to be sent may still wait for a peer that reads as little.
  */
-static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason,
+static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_cause cause,
 	       bool reads)
 {
 	uint64_t deadline = answer_until(engine, stream);
 
-	if (!begin_behind_proof(engine, stream, reason, reads, shunt_now(engine) + PROVING))
+	if (!begin_behind_proof(engine, stream, cause, reads, shunt_now(engine) + PROVING))
 		return -EBUSY;
 	while (!shunt_retire_complete(engine, stream)) {
 		if (atomic_load(&stream->seat->leaving.retiring) >= SHUNT_CANNOT_RETIRE)
@@ -474,54 +474,54 @@ static int ask(struct shunt_engine *engine, struct shunt_stream *stream, enum sh
 }
 
 static int retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-		  enum shunt_reason reason, bool reads)
+		  enum shunt_cause cause, bool reads)
 {
 	int readable = 0, result;
 
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
-		shunt_streams_plain(engine, stream, reason);
+		shunt_streams_plain(engine, stream, cause);
 	if (atomic_load(&stream->state) == SHUNT_FOREIGN)
 		return shunt_handover_ask(engine, fd, stream);
 	if (shunt_stream_is_plain(stream))
 		return 0;
-	if (reason == SHUNT_REASON_URING && !engine->loop.manual)
+	if (cause == SHUNT_CAUSE_URING && !engine->loop.manual)
 		await_reader(engine, stream);
 	if (atomic_load(&stream->state) == SHUNT_LINKED)
 		readable = shunt_stream_inq(engine, fd, stream);
-	result = ask(engine, stream, reason, reads);
+	result = ask(engine, stream, cause, reads);
 	if (result && reads)
-		begin(engine, stream, reason, false);
+		begin(engine, stream, cause, false);
 	if (result && !shunt_retire_alone(engine, stream))
 		return result;
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)	/* the peer has refused the link meanwhile; take no other */
-		shunt_streams_plain(engine, stream, reason);
+		shunt_streams_plain(engine, stream, cause);
 	shunt_retire_await_bytes(engine, fd, readable);
 	return 0;
 }
 
 static int retire_timed(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			enum shunt_reason reason, bool reads)
+			enum shunt_cause cause, bool reads)
 {
 	bool linked = atomic_load(&stream->state) == SHUNT_LINKED;
 	uint64_t begun = linked ? shunt_slow_begin(&engine->steps) : 0;
 	int result;
 
 	shunt_spare_option_freshen(stream, SHUNT_SPARE_OPTION_ALL);
-	result = retire(engine, fd, stream, reason, reads);
+	result = retire(engine, fd, stream, cause, reads);
 	shunt_slow_stream(&shunt_stream_engine(stream)->steps, stream, SHUNT_STEP_RETIRE, begun, 0);
 	return result;
 }
 
 /* A cancellation waits until it is over: most calls that want it are no cancellation points. */
 int shunt_stream_retire(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			enum shunt_reason reason)
+			enum shunt_cause cause)
 {
 	int state = shunt_cancel_off();
-	int result = retire_timed(engine, fd, stream, reason, false);
+	int result = retire_timed(engine, fd, stream, cause, false);
 
-	if (result == -EBUSY && reason == SHUNT_REASON_PASSED && is_unread_here(stream))
+	if (result == -EBUSY && cause == SHUNT_CAUSE_PASSED && is_unread_here(stream))
 		shunt_streams_reset_tcp(engine->sys, fd);	/* its new owner must not take the kernel's end for the stream's */
-	else if (result == -EBUSY && reason == SHUNT_REASON_INHERITED)
+	else if (result == -EBUSY && cause == SHUNT_CAUSE_INHERITED)
 		shunt_retire_failed(engine, stream);
 	shunt_cancel_restore(state);
 	return result;
@@ -540,7 +540,7 @@ static bool is_lost(struct shunt_stream *stream, int result)
 int shunt_stream_bar(struct shunt_engine *engine, int fd, struct shunt_stream *stream, bool reads)
 {
 	int state = shunt_cancel_off();
-	int result = retire_timed(engine, fd, stream, SHUNT_REASON_URING, reads);
+	int result = retire_timed(engine, fd, stream, SHUNT_CAUSE_URING, reads);
 
 	if (result && is_lost(stream, result)) {
 		shunt_decision_say(
@@ -553,14 +553,15 @@ int shunt_stream_bar(struct shunt_engine *engine, int fd, struct shunt_stream *s
 	return result;
 }
 
-int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream, enum shunt_reason reason)
+int shunt_stream_retire_vforked(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+				enum shunt_cause cause)
 {
 	int result, readable;
 
 	if (atomic_load(&stream->state) == SHUNT_CANDIDATE)
-		shunt_streams_plain(engine, stream, reason);
+		shunt_streams_plain(engine, stream, cause);
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
-		return shunt_stream_retire(engine, fd, stream, reason);
+		return shunt_stream_retire(engine, fd, stream, cause);
 	readable = shunt_stream_inq(engine, fd, stream);
 	result = shunt_handover_ask_parent(engine, stream);
 	if (!result)

@@ -27,7 +27,8 @@ struct shunt_task;
 /* A relative has taken it: the peer is to confirm that, if the relative has not told it. Service thread. */
 void shunt_retire_ask_again(struct shunt_stream *stream);
 /* Begins it: says LEAVE, which the peer answers with LEFT. Any thread. */
-void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream, enum shunt_reason reason);
+void shunt_retire_begin(struct shunt_engine *engine, struct shunt_stream *stream,
+			enum shunt_cause cause);
 /* The peer has answered and has everything: the stream becomes the kernel's. True: it is, or the link is over. */
 bool shunt_retire_complete(struct shunt_engine *engine, struct shunt_stream *stream);
 /*

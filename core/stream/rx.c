@@ -251,7 +251,7 @@ SHUNT_NO_LOCK_ANALYSIS static void expire(struct shunt_engine *engine, struct sh
 	if (engine->service || !shunt_unclaimed_is_over(stream))
 		return;
 	shunt_lock_leave(&stream->rx.lock);
-	shunt_streams_plain(engine, stream, SHUNT_REASON_NO_SHUNT);
+	shunt_streams_plain(engine, stream, SHUNT_CAUSE_NO_SHUNT);
 	shunt_lock_take(&stream->rx.lock);
 }
 

@@ -152,7 +152,7 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	       shunt_rest_holds(stream)) {	/* a fork's child has it */
 		shunt_lock_leave(&stream->tx.lock);
 		shunt_lock_leave(&stream->rx.lock);
-		if (shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK))
+		if (shunt_stream_retire(engine, fd, stream, SHUNT_CAUSE_FORK))
 			return -ENOMEM;
 		shunt_lock_take(&stream->rx.lock);
 		shunt_lock_take(&stream->tx.lock);

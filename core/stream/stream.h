@@ -192,7 +192,7 @@ struct shunt_options {
 
 /* Why it is not on a link. */
 struct shunt_why {
-	enum shunt_reason plain;	/* streams_lock, or both of its own */
+	enum shunt_cause plain;	/* streams_lock, or both of its own */
 	uint8_t left;		/* tx.lock: enum shunt_left, why it left the link last, */
 	uint32_t left_times;	/* and how often it did */
 };

@@ -82,7 +82,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	bool seated;
 
 	if (shunt_fork_slots_held(&stream->sharing) && atomic_load(&stream->state) == SHUNT_LINKED)
-		shunt_stream_retire(engine, fd, stream, SHUNT_REASON_FORK);
+		shunt_stream_retire(engine, fd, stream, SHUNT_CAUSE_FORK);
 	if (shunt_intake_repeats(&shunt_stream_seat(stream)->in.intake))
 		shunt_repeat_await(stream, fd);	/* what the closed socket would answer with a reset */
 	engine->end_hooks->unwatch(engine, stream);

@@ -66,7 +66,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->file.kind = SHUNT_FILE_STREAM;
 	set(&stream->fd, fd);
 	stream->numbers = 1;
-	stream->why.plain = SHUNT_REASON_NONE;
+	stream->why.plain = SHUNT_CAUSE_NONE;
 	stream->why.left = SHUNT_LEFT_NEVER;
 	stream->why.left_times = 0;
 	stream->tuple = (struct shunt_tuple) { 0 };
@@ -475,24 +475,24 @@ bool shunt_stream_is_linked(const struct shunt_stream *stream)
 }
 
 bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream,
-			enum shunt_reason reason)
+			enum shunt_cause cause)
 {
 	shunt_assert_held(&engine->streams_lock);
 	if (!is_in_use(stream) || stream->why.plain)
 		return false;
-	stream->why.plain = reason;
-	engine->reasons[reason]++;
+	stream->why.plain = cause;
+	engine->causes[cause]++;
 	return true;
 }
 
 void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream,
-			   enum shunt_reason reason)
+			   enum shunt_cause cause)
 {
 	bool first;
 
 	shunt_lock_take(&engine->streams_lock);
-	first = shunt_streams_note(engine, stream, reason);
+	first = shunt_streams_note(engine, stream, cause);
 	shunt_lock_leave(&engine->streams_lock);
 	if (first)
-		shunt_decision_plain(stream, reason);
+		shunt_decision_plain(stream, cause);
 }

@@ -46,10 +46,10 @@ bool shunt_streams_take_last(struct shunt_stream *stream, uint64_t until)
 
 /* Why the stream is plain, or will be: the first reason counts. No lock right of streams_lock held. */
 void shunt_streams_because(struct shunt_engine *engine, struct shunt_stream *stream,
-			   enum shunt_reason reason);
+			   enum shunt_cause cause);
 /* The same, streams_lock held. True: it is the first. */
 bool shunt_streams_note(struct shunt_engine *engine, struct shunt_stream *stream,
-			enum shunt_reason reason);
+			enum shunt_cause cause);
 /* A hold keeps the memory of a stream from being reused. No lock right of streams_lock held. */
 void shunt_streams_hold(struct shunt_stream *stream);
 void shunt_streams_unhold(struct shunt_stream *stream);

@@ -80,11 +80,11 @@ static bool is_due(struct shunt_stream *stream, void *arg)
 	return due <= look->now;
 }
 
-enum shunt_reason shunt_unclaimed_reason(const struct shunt_stream *stream)
+enum shunt_cause shunt_unclaimed_reason(const struct shunt_stream *stream)
 {
 	const struct shunt_rendezvous *r = stream->rendezvous;
 
-	return r && r->fd < 0 && r->turned_away ? SHUNT_REASON_ALONE : SHUNT_REASON_NO_SHUNT;
+	return r && r->fd < 0 && r->turned_away ? SHUNT_CAUSE_ALONE : SHUNT_CAUSE_NO_SHUNT;
 }
 
 struct shunt_stream *shunt_unclaimed_next(struct shunt_engine *engine,

@@ -35,6 +35,6 @@ bool shunt_unclaimed_is_over(struct shunt_stream *stream);
 struct shunt_stream *shunt_unclaimed_next(struct shunt_engine *engine,
 					  struct shunt_unclaimed_look *look);
 /* Claims come to the owner of the address, who does not hear of what we have. */
-enum shunt_reason shunt_unclaimed_reason(const struct shunt_stream *stream);
+enum shunt_cause shunt_unclaimed_reason(const struct shunt_stream *stream);
 
 #endif

@@ -157,7 +157,7 @@ static void leave_links(struct shunt_engine *engine)
 		shunt_streams_each(engine, take, &some);
 		shunt_lock_leave(&engine->streams_lock);
 		for (uint32_t i = 0; i < some.count; i++) {
-			shunt_retire_begin(engine, some.streams[i], SHUNT_REASON_URING);
+			shunt_retire_begin(engine, some.streams[i], SHUNT_CAUSE_URING);
 			shunt_streams_unhold(some.streams[i]);
 		}
 		some.from = some.seen;

@@ -381,7 +381,7 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 	if (__builtin_expect(result != -ENOMEM, 1))
 		return result;
 	/* The kernel would have had a place for it: then the stream must be the kernel's. */
-	if (shunt_stream_retire(engine, fd, stream, SHUNT_REASON_SET_FULL))
+	if (shunt_stream_retire(engine, fd, stream, SHUNT_CAUSE_SET_FULL))
 		return result;
 	shunt_lock_take(&group->lock);
 	result = control_stream(engine, set, stream, op, fd, event);

@@ -108,6 +108,7 @@ on_tcp() { # REASON ADDRESS...
 	[[ "$said" = "$reason; right" ]] || { echo "# $said"; return 1; }
 }
 
+untrusted="the two processes may not share a link (SHUNT_TRUST)"
 elsewhere="the peer is on another host, or in another network namespace"
 dir=$meet client_dir=$meet
 
@@ -121,7 +122,7 @@ check "and one in user and PID namespaces" linked 10.99.0.1 "${other[@]}" unshar
 client_dir=
 check "a client without SHUNT_DIR stays on TCP" on_tcp "$elsewhere" 10.99.0.1
 client_dir=$meet
-check "SHUNT_TRUST=user keeps strangers apart" on_tcp "the peer's rendezvous belongs to another user" 10.99.0.1 "${other[@]}" env SHUNT_TRUST=user
+check "SHUNT_TRUST=user keeps strangers apart" on_tcp "$untrusted: the peer's rendezvous belongs to another user" 10.99.0.1 "${other[@]}" env SHUNT_TRUST=user
 check "the server ends well" ended exact
 check "its names end with it" test "$(names)" = 0
 
@@ -220,15 +221,15 @@ squats() { # HOW REASON
 	rm -f "$meet/tcp-::ffff:10.99.0.1:$port" "$meet/elsewhere" "$meet"/link-00*
 }
 
-silent="the peer's process does not let this one in"
+silent="$untrusted: the peer's process does not let this one in"
 export SHUNT_TUNE=${SHUNT_TUNE-},refused_ms=100
 check "a squatter that hangs up: on TCP" squats hang-up "$silent"
 check "one that speaks noise: on TCP" squats noise "$silent"
 check "one that says nothing: on TCP" squats silent "$silent"
-check "one that refuses claims: on TCP" squats refuse "the peer does not have the connection"
+check "one that refuses claims: on TCP" squats refuse "the peer runs without Shunt: or another process has the connection"
 check "one that sends elsewhere: on TCP" squats elsewhere "the peer runs without Shunt"
-check "one that sends in circles: on TCP" squats circle "redirected twice"
-check "one that accepts with what cannot be: on TCP" squats accept "the link broke during the claim"
+check "one that sends in circles: on TCP" squats circle "no link to the peer could be made: redirected twice"
+check "one that accepts with what cannot be: on TCP" squats accept "no link to the peer could be made: it broke during the claim"
 check "a file of the name: on TCP" squats file "$elsewhere"
 check "a symbolic link is not followed" squats link "$elsewhere"
 check "nobody came there" test "${rest-}" = "came 0"

@@ -12,10 +12,13 @@ need_shunt
 # shellcheck source-path=SCRIPTDIR source=ends.sh
 . "$here/ends.sh"
 
-# says PID FILE REASON: in the statistics, and in one line of the log with both addresses.
+untrusted="the two processes may not share a link .SHUNT_TRUST."
+
+# says PID FILE REASON [DETAIL]: in the statistics, and in one line of the log with both addresses.
 says() {
-	within stat_has "$1" "\"reason\": \"$3\"" || { "$builddir/tools/shunt" stat "$1" | sed 's/^/# /'; return 1; }
-	[ "$(grep -cE "info: descriptor [0-9]+, 127.0.0.1:[0-9]+ to 127.0.0.1:$server_port: stays on TCP: $3\$" "$2")" = 1 ] ||
+	local said=$3${4:+: $4}
+	within stat_has "$1" "\"reason\": \"$3\"" && within stat_has "$1" "\"detail\": \"${4:-}\"" || { "$builddir/tools/shunt" stat "$1" | sed 's/^/# /'; return 1; }
+	[ "$(grep -cE "info: descriptor [0-9]+, 127.0.0.1:[0-9]+ to 127.0.0.1:$server_port: stays on TCP: $said\$" "$2")" = 1 ] ||
 		{ sed 's/^/# /' "$2"; return 1; }
 }
 
@@ -68,7 +71,7 @@ ends_before_it_answers() {
 	within grep -q "debug: descriptor .*: rendezvous .*: connected" "$work/client" || { kill -KILL "$server_pid"; return 1; }
 	kill -KILL "$server_pid"
 	export SHUNT_LOG=${LEVEL:-info}
-	says "$client_pid" "$work/client" "the link broke before it was up" || return
+	says "$client_pid" "$work/client" "no link to the peer could be made" "it broke before it was up" || return
 	leave
 } 2> /dev/null
 
@@ -83,15 +86,15 @@ worker() {
 	serve "$shunt_run" 65534
 	read -r _ child <&"$served"
 	use "$shunt_run" || return
-	says "$client_pid" "$work/client" "another user's process accepts at the peer's address" || return
+	says "$client_pid" "$work/client" "$untrusted" "another user's process accepts at the peer's address" || return
 	grep -q "info: claim of process $client_pid, .* to 127.0.0.1:$server_port: refused: a process of another user" "$work/server" || return
-	says "$child" "$work/server" "the owner of its address does not let this process in" || return
+	says "$child" "$work/server" "$untrusted" "the owner of its address does not let this process in" || return
 	leave
 }
 
-users() { # SERVER-USER CLIENT-USER REASON
+users() { # SERVER-USER CLIENT-USER REASON [DETAIL]
 	serve "$1 $shunt_run"
-	use "$2 $shunt_run" && says "$client_pid" "$work/client" "$3" && leave
+	use "$2 $shunt_run" && says "$client_pid" "$work/client" "$3" "${4:-}" && leave
 }
 
 # absent WRAP PATTERN: a process of which there are no statistics.
@@ -122,8 +125,8 @@ fi
 if [ "$(id -u)" = 0 ] && [ "$python" ] && $other test -r "$ends" && $other $shunt_run true 2> /dev/null; then
 	export SHUNT_TRUST=user
 	check "a worker of another user" worker
-	check "a server of another user" users "$other" "" "the peer's rendezvous belongs to another user"
-	check "root's server, another user's client" users "" "$other" "the peer's rendezvous belongs to another user"
+	check "a server of another user" users "$other" "" "$untrusted" "the peer's rendezvous belongs to another user"
+	check "root's server, another user's client" users "" "$other" "$untrusted" "the peer's rendezvous belongs to another user"
 	unset SHUNT_TRUST
 	check "a client without the kernel's witness" users "$other" "$builddir/tests/calls/lacking netlink" \
 		"the kernel does not show who holds the connection .sock_diag, AF_NETLINK."

@@ -163,7 +163,8 @@ void what_is_missing_comes_again(void **state)
 		if (i & 1)
 			shunt_link_fail(stream_link(stream_of(&bed.pair[0].side[0])), "the test");
 		else
-			shunt_retire_begin(engines[0], stream_of(&bed.pair[0].side[0]), SHUNT_REASON_PASSED);
+			shunt_retire_begin(engines[0], stream_of(&bed.pair[0].side[0]),
+					   SHUNT_CAUSE_PASSED);
 		put(0, 0, 100, 0);
 		for (int n = 0; bed.received[0][1] < 3000 || stream_sends_on_link(victim); n++) {
 			assert_true(n < 1000);

@@ -183,7 +183,7 @@ static void many_streams_of_a_cheat(void **state)
 		get(STREAMS, 1, 1);
 		step();
 	}
-	assert_int_equal(engines[1]->reasons[SHUNT_REASON_NOT_ATTACHED], 1);
+	assert_int_equal(engines[1]->causes[SHUNT_CAUSE_NOT_ATTACHED], 1);
 	assert_int_equal(bed.received[STREAMS][0], 100);
 	end();
 }
@@ -352,7 +352,7 @@ static void hand_back(int side)
 	make(1);
 	hold();
 	stream = stream_of(&bed.pair[0].side[side]);
-	shunt_retire_begin(engines[side], stream, SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[side], stream, SHUNT_CAUSE_SPLICE);
 	for (int i = 0; i < 1000 && stream_state(stream) != SHUNT_PLAIN; i++)
 		read_all();
 	assert_int_equal(stream_state(stream), SHUNT_PLAIN);

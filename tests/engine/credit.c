@@ -188,7 +188,7 @@ void credit_is_for_the_link(void **state)
 	allowed = atomic_exchange(&bed.lane[1]->allowed, 0);
 	assert_int_equal(get(0, 0, BUFFER), 9000);
 	assert_true(atomic_load(&stream_of(&bed.pair[0].side[1])->seat->work) & SHUNT_WORK_CREDIT);
-	shunt_retire_begin(engines[0], sender, SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[0], sender, SHUNT_CAUSE_SPLICE);
 	while (stream_state(sender) != SHUNT_PLAIN)
 		turn();
 	assert_int_equal(put(0, 0, 1000, 0), 1000);

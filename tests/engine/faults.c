@@ -86,9 +86,13 @@ void a_retirement_keeps_what_is_unread(void **state)
 	make_bed(&config, 1);
 	put(0, 0, 1000, 0);
 	role_kill_link(bed.lane[1]->link, "the test");
-	assert_int_equal(shunt_stream_retire(reader->engine, reader->fd, stream_of(reader), SHUNT_REASON_SPLICE), -EBUSY);
+	assert_int_equal(shunt_stream_retire(reader->engine, reader->fd, stream_of(reader),
+					     SHUNT_CAUSE_SPLICE),
+			 -EBUSY);
 	assert_int_equal(get(0, 0, BUFFER), 1000);
-	assert_int_equal(shunt_stream_retire(reader->engine, reader->fd, stream_of(reader), SHUNT_REASON_SPLICE), 0);
+	assert_int_equal(shunt_stream_retire(reader->engine, reader->fd, stream_of(reader),
+					     SHUNT_CAUSE_SPLICE),
+			 0);
 	leave_bed();
 }
 

@@ -108,7 +108,7 @@ static void interrupt(enum interruption what, struct pair *pair, int side)
 		shunt_file_closing(engines[side], pair->side[side].fd);
 		break;
 	case TURNS_PLAIN: /* before fork() and exec(), and where the socket is passed on */
-		shunt_streams_plain(engines[side], stream, SHUNT_REASON_FORK);
+		shunt_streams_plain(engines[side], stream, SHUNT_CAUSE_FORK);
 		break;
 	case PROGRAM_ASKS:
 		assert_true(shunt_stream_option_begins(stream, IPPROTO_IP, IP_FREEBIND));

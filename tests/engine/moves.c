@@ -55,7 +55,7 @@ static void to_the_link(struct shunt_stream *stream)
 
 static void to_the_kernel(struct shunt_stream *stream)
 {
-	shunt_retire_begin(engines[0], stream, SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[0], stream, SHUNT_CAUSE_SPLICE);
 	until_state(stream, SHUNT_PLAIN);
 }
 
@@ -325,7 +325,7 @@ static void ends_at_once(const char *more, size_t bytes)
 
 static void is_refused(struct shunt_stream *stream)
 {
-	shunt_streams_plain(engines[0], stream, SHUNT_REASON_SPLICE);
+	shunt_streams_plain(engines[0], stream, SHUNT_CAUSE_SPLICE);
 	ends_at_once("z", 1);
 }
 
@@ -353,7 +353,7 @@ void an_error_is_kept_from_the_kernel(void **state)
 	connect_pair(&bed.pair[0]);
 	ends_at_once("xy", 2);
 	assert_int_equal(receive_some(&bed.pair[0].side[0], bytes, sizeof(bytes), MSG_DONTWAIT | MSG_WAITALL), 2);
-	shunt_streams_plain(engines[0], stream_of(&bed.pair[0].side[0]), SHUNT_REASON_SPLICE);
+	shunt_streams_plain(engines[0], stream_of(&bed.pair[0].side[0]), SHUNT_CAUSE_SPLICE);
 	leave_reader();
 }
 
@@ -674,7 +674,7 @@ void a_handback_goes_with_its_bytes(void **state)
 	assert_int_equal(put(0, 1, 1000, 0), 1000);
 	stream_turn(sender, false);
 	assert_false(stream_sends_on_link(sender));
-	shunt_retire_begin(engines[0], stream_of(&bed.pair[0].side[0]), SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[0], stream_of(&bed.pair[0].side[0]), SHUNT_CAUSE_SPLICE);
 	turn();
 	assert_int_equal(stream_asked(sender), SHUNT_GIVEN);
 	atomic_store(&bed.lane[1]->allowed, allowed);

@@ -303,7 +303,7 @@ void a_repeat_without_room_does_not_count(void **state)
 	assert_int_equal(
 		shunt_stream_shutdown(engines[0], bed.pair[0].side[0].fd, sender, SHUT_WR), 0);
 	assert_false(stream_owes_tcp(sender));
-	shunt_retire_begin(engines[1], reader, SHUNT_REASON_PASSED);
+	shunt_retire_begin(engines[1], reader, SHUNT_CAUSE_PASSED);
 	for (int i = 0; i < 10; i++)
 		turn();
 	assert_true(shunt_ready_answered(reader));
@@ -388,7 +388,7 @@ void a_hand_over_is_not_given_back(void **state)
 	assert_false(stream_sends_on_link(sender));
 	assert_true(stream_offset(sender, STREAM_SENT) > stream_offset(sender, STREAM_HANDED_BACK));
 	assert_int_equal(stream_switches_unpassed(sender), 1);
-	shunt_retire_begin(engines[1], stream_of(&bed.pair[0].side[1]), SHUNT_REASON_PASSED);
+	shunt_retire_begin(engines[1], stream_of(&bed.pair[0].side[1]), SHUNT_CAUSE_PASSED);
 	while (stream_asked(sender) == SHUNT_NOT_ASKED)
 		turn();
 	assert_int_equal(stream_asked(sender), SHUNT_DECLINED);
@@ -418,7 +418,7 @@ void a_retirement_does_not_wait_for_the_reader(void **state)
 	fill();
 	assert_true(stream_waits_for_room(sender));
 	assert_int_equal(stream_switches_unpassed(sender), 1);
-	shunt_retire_begin(engines[0], sender, SHUNT_REASON_PASSED);
+	shunt_retire_begin(engines[0], sender, SHUNT_CAUSE_PASSED);
 	for (int n = 0; n < 100 && !shunt_retire_complete(engines[0], sender); n++)
 		turn();
 	assert_int_equal(stream_state(sender), SHUNT_PLAIN);
@@ -486,7 +486,7 @@ void a_retirement_sleeps_while_there_is_no_room(void **state)
 		sleeps = 0;
 		reads = i;
 		result = shunt_stream_retire(engines[0], bed.pair[0].side[0].fd, sender,
-					     SHUNT_REASON_PASSED);
+					     SHUNT_CAUSE_PASSED);
 		assert_in_range(sleeps, 2, 6);
 		assert_int_equal(result, reads ? 0 : -ETIMEDOUT);
 		assert_int_equal(stream_state(sender), reads ? SHUNT_PLAIN : SHUNT_LINKED);
@@ -512,7 +512,7 @@ void a_reset_drops_the_rest(void **state)
 			turn();
 		assert_true(stream_waits_for_room(sender));
 		if (hands_back)
-			shunt_retire_begin(engines[0], sender, SHUNT_REASON_PASSED);
+			shunt_retire_begin(engines[0], sender, SHUNT_CAUSE_PASSED);
 		assert_int_equal(shunt_stream_shutdown(engines[0], side[0].fd, sender, SHUT_WR), 0);
 		for (int n = 0; n < 5; n++)
 			turn();

@@ -80,7 +80,7 @@ void a_question_goes_with_its_seat(void **state)
 	make_bed(&config, 1);
 	grant(&pair);
 	stream = stream_of(&pair.side[1]);
-	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[1], stream, SHUNT_CAUSE_SPLICE);
 	role = role_serve(engines[1]);
 	assert_true(shunt_attach_revert(engines[1], stream));
 	shunt_link_kill(stream_link(stream), "the test");
@@ -202,7 +202,7 @@ void what_was_passed_is_not_sent_again(void **state)
 	assert_int_equal(get(0, 1, BUFFER), 1000);
 	assert_int_equal(get(0, 1, BUFFER), 0);
 	assert_false(stream_receives_on_link(reader));
-	shunt_retire_begin(engines[0], reader, SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[0], reader, SHUNT_CAUSE_SPLICE);
 	while (stream_retiring(reader) == SHUNT_RETIRING)
 		turn();
 	assert_int_equal(stream_asked(sender), SHUNT_GIVEN);
@@ -288,14 +288,14 @@ void who_has_gone_back_gives_nothing_back(void **state)
 	reader = stream_of(&side[0]);
 	sender = stream_of(&side[1]);
 	assert_int_equal(put(0, 1, 1000, 0), 1000);
-	shunt_retire_begin(engines[1], sender, SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[1], sender, SHUNT_CAUSE_SPLICE);
 	while (stream_retiring(sender) == SHUNT_RETIRING)
 		turn();
-	assert_int_equal(shunt_stream_retire(engines[1], side[1].fd, sender, SHUNT_REASON_SPLICE),
+	assert_int_equal(shunt_stream_retire(engines[1], side[1].fd, sender, SHUNT_CAUSE_SPLICE),
 			 0);
 	assert_int_equal(put(0, 1, 500, 0), 500);
 	close_side(&side[1]);
-	shunt_retire_begin(engines[0], reader, SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[0], reader, SHUNT_CAUSE_SPLICE);
 	while (stream_retiring(reader) == SHUNT_RETIRING)
 		turn();
 	assert_int_equal(stream_retiring(reader), SHUNT_CANNOT_RETIRE);
@@ -323,7 +323,7 @@ void a_reset_is_told_by_the_kernel_then(void **state)
 	close_side(&side[0]);	/* with what it has not read */
 	while (!stream_error(stream))
 		turn();
-	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[1], stream, SHUNT_CAUSE_SPLICE);
 	while (stream_retiring(stream) == SHUNT_RETIRING)
 		turn();
 	assert_int_equal(stream_retiring(stream), SHUNT_CANNOT_RETIRE);
@@ -356,7 +356,7 @@ void a_reset_told_by_the_link_is_not_the_kernels(void **state)
 		assert_int_equal(receive_some(&side[1], &byte, 1, MSG_DONTWAIT), -ECONNRESET);
 		if (heard)
 			shunt_streams_reset_tcp(engines[0]->sys, side[0].fd);
-		shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
+		shunt_retire_begin(engines[1], stream, SHUNT_CAUSE_SPLICE);
 		while (stream_retiring(stream) == SHUNT_RETIRING)
 			turn();
 		assert_int_equal(stream_retiring(stream),
@@ -417,7 +417,7 @@ void nothing_is_awaited_of_the_dead(void **state)
 	atomic_store(&bed.lane[1]->allowed, 0);
 	assert_int_equal(get(0, 0, BUFFER), 9000);
 	assert_true(atomic_load(&reader->seat->work) & SHUNT_WORK_CREDIT);
-	shunt_retire_begin(engines[1], reader, SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[1], reader, SHUNT_CAUSE_SPLICE);
 	assert_false(shunt_ready_answered(reader));
 	while (stream_retiring(reader) != SHUNT_RETIRED)
 		turn();

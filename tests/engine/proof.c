@@ -212,7 +212,7 @@ void a_nonce_is_withdrawn(void **state)
 	make_pair(true);
 	until_expected(CLAIMANT);
 	stream = stream_of(side_of(1));
-	shunt_retire_begin(engines[1], stream, SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[1], stream, SHUNT_CAUSE_SPLICE);
 	assert_int_equal(show(ACCEPTOR), SHUNT_WITHDRAWN);
 	for (int n = 0; n < 10 && stream_retiring(stream) == SHUNT_RETIRING; n++)
 		turn();

@@ -435,7 +435,7 @@ static void ask_for_one(void)
 {
 	soft_qp_fault(lane_of(0, 0)->qp, SOFT_FAULT_STALL);
 	put(0, 0, 3000, 0);
-	shunt_retire_begin(engines[0], stream_of(&bed.pair[0].side[0]), SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[0], stream_of(&bed.pair[0].side[0]), SHUNT_CAUSE_SPLICE);
 	turn();
 	assert_non_null(engines[1]->work.asked);
 }

@@ -279,7 +279,7 @@ void what_was_pinned_is_not_in_the_stage(void **state)
 		pinned[i] = i * 7 + (i >> 8);
 	assert_int_equal(send_some(&bed.pair[0].side[0], pinned, sizeof(got), 0), sizeof(got));
 	assert_int_equal(pins(), 1);
-	shunt_retire_begin(engines[1], stream_of(&bed.pair[0].side[1]), SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[1], stream_of(&bed.pair[0].side[1]), SHUNT_CAUSE_SPLICE);
 	for (size_t have = 0; have < sizeof(got);) {
 		ssize_t part = receive_some(&bed.pair[0].side[1], got + have, sizeof(got) - have, MSG_DONTWAIT);
 
@@ -332,7 +332,7 @@ static void read_in_vain(bool peer_retains)
 	turn();
 	stream_fill_stage(stream_of(&bed.pair[0].side[0]));
 	stall(true);
-	shunt_retire_begin(engines[1], stream_of(&bed.pair[0].side[1]), SHUNT_REASON_SPLICE);
+	shunt_retire_begin(engines[1], stream_of(&bed.pair[0].side[1]), SHUNT_CAUSE_SPLICE);
 	while (atomic_load(&link->state) == SHUNT_LINK_UP)
 		shunt_service_step(engines[0], 0);
 	assert_int_equal(counted(0, "failovers"), 1);

@@ -131,10 +131,10 @@ static void use(int times)
 	}
 }
 
-static void assert_connector(uint8_t state, enum shunt_reason reason)
+static void assert_connector(uint8_t state, enum shunt_cause cause)
 {
 	assert_int_equal(stream_state(stream_of(&bed.pair[0].side[0])), state);
-	assert_int_equal(stream_of(&bed.pair[0].side[0])->why.plain, reason);
+	assert_int_equal(stream_of(&bed.pair[0].side[0])->why.plain, cause);
 }
 
 static void make_far(struct shunt_config *config, struct shunt_sys *sys)
@@ -157,11 +157,11 @@ void another_host_is_not_asked_for_a_short_one(void **state)
 	make_far(&config, &sys);
 	use(16);
 	assert_null(engines[0]->service);
-	assert_connector(SHUNT_CANDIDATE, SHUNT_REASON_NONE);
+	assert_connector(SHUNT_CANDIDATE, SHUNT_CAUSE_NONE);
 	use(1);
 	turn();
 	assert_non_null(engines[0]->service);
-	assert_connector(SHUNT_PLAIN, SHUNT_REASON_OTHER_HOST);
+	assert_connector(SHUNT_PLAIN, SHUNT_CAUSE_OTHER_HOST);
 	all_arrived();
 	leave_bed();
 }
@@ -176,10 +176,10 @@ void another_host_is_asked_for_many_bytes(void **state)
 	make_far(&config, &sys);
 	assert_int_equal(put(0, 0, BUFFER, 0), BUFFER);
 	assert_null(engines[0]->service);
-	assert_connector(SHUNT_CANDIDATE, SHUNT_REASON_NONE);
+	assert_connector(SHUNT_CANDIDATE, SHUNT_CAUSE_NONE);
 	drain();
 	use(1);
-	assert_connector(SHUNT_PLAIN, SHUNT_REASON_OTHER_HOST);
+	assert_connector(SHUNT_PLAIN, SHUNT_CAUSE_OTHER_HOST);
 	all_arrived();
 	leave_bed();
 }
@@ -204,7 +204,7 @@ void an_own_address_is_asked_at_once(void **state)
 	use(1);
 	turn();
 	assert_non_null(engines[0]->service);
-	assert_connector(SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
+	assert_connector(SHUNT_PLAIN, SHUNT_CAUSE_NO_SHUNT);
 	all_arrived();
 	leave_bed();
 }
@@ -231,7 +231,7 @@ void another_host_is_asked_during_a_long_call(void **state)
 	}
 	assert_non_null(engines[0]->service);
 	turn();
-	assert_connector(SHUNT_PLAIN, SHUNT_REASON_OTHER_HOST);
+	assert_connector(SHUNT_PLAIN, SHUNT_CAUSE_OTHER_HOST);
 	all_arrived();
 	leave_bed();
 }
@@ -246,7 +246,7 @@ void another_host_is_asked_at_once_if_wanted(void **state)
 	make_far(&config, &sys);
 	use(1);
 	turn();
-	assert_connector(SHUNT_PLAIN, SHUNT_REASON_OTHER_HOST);
+	assert_connector(SHUNT_PLAIN, SHUNT_CAUSE_OTHER_HOST);
 	all_arrived();
 	leave_bed();
 }
@@ -270,7 +270,7 @@ void a_service_puts_off_a_short_one(void **state)
 	}
 	put(1, 0, 1, 0);
 	some_turns();
-	assert_int_equal(stream_of(&bed.pair[1].side[0])->why.plain, SHUNT_REASON_OTHER_HOST);
+	assert_int_equal(stream_of(&bed.pair[1].side[0])->why.plain, SHUNT_CAUSE_OTHER_HOST);
 	close_side(&bed.pair[1].side[0]);
 	close_side(&bed.pair[1].side[1]);
 	some_turns();

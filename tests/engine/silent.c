@@ -70,7 +70,7 @@ static struct shunt_stream *ours(int i)
 
 static void ask_back(int i)
 {
-	shunt_retire_begin(engines[0], ours(i), SHUNT_REASON_PASSED);
+	shunt_retire_begin(engines[0], ours(i), SHUNT_CAUSE_PASSED);
 }
 
 static void pass_ms(uint64_t ms)
@@ -156,7 +156,7 @@ void a_link_has_one_patience(void **state)
 	make(8);
 	for (int i = 0; i < bed.pairs; i++) {
 		assert_int_equal(shunt_stream_retire(engines[0], bed.pair[i].side[0].fd, ours(i),
-						     SHUNT_REASON_PASSED),
+						     SHUNT_CAUSE_PASSED),
 				 0);
 		assert_int_equal(stream_state(ours(i)), SHUNT_PLAIN);
 	}

@@ -29,12 +29,12 @@ static void say(struct pair *pair)
 		turn();
 }
 
-static void assert_state(struct pair *pair, uint8_t state, enum shunt_reason reason)
+static void assert_state(struct pair *pair, uint8_t state, enum shunt_cause cause)
 {
 	struct shunt_stream *stream = stream_of(&pair->side[1]);
 
 	assert_int_equal(stream_state(stream), state);
-	assert_int_equal(stream->why.plain, reason);
+	assert_int_equal(stream->why.plain, cause);
 }
 
 static void end(struct pair *pair)
@@ -60,15 +60,15 @@ void a_plain_peer_is_told_by_time(void **state)
 	say(&pair[1]);
 	let_pass(config.claim_ms / 4);
 	say(&pair[0]);
-	assert_state(&pair[0], SHUNT_CANDIDATE, SHUNT_REASON_NONE);
+	assert_state(&pair[0], SHUNT_CANDIDATE, SHUNT_CAUSE_NONE);
 	let_pass(config.claim_ms / 2);
-	assert_state(&pair[0], SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
-	assert_state(&pair[1], SHUNT_CANDIDATE, SHUNT_REASON_NONE);
+	assert_state(&pair[0], SHUNT_PLAIN, SHUNT_CAUSE_NO_SHUNT);
+	assert_state(&pair[1], SHUNT_CANDIDATE, SHUNT_CAUSE_NONE);
 	let_pass(config.claim_ms / 2);
-	assert_state(&pair[1], SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
+	assert_state(&pair[1], SHUNT_PLAIN, SHUNT_CAUSE_NO_SHUNT);
 	assert_false(shunt_task_waits(&engines[1]->work.tasks.claim_task_unclaimed));	/* and nothing ticks for the third */
 	let_pass(10 * config.claim_ms);
-	assert_state(&pair[2], SHUNT_CANDIDATE, SHUNT_REASON_NONE);
+	assert_state(&pair[2], SHUNT_CANDIDATE, SHUNT_CAUSE_NONE);
 	for (int i = 0; i < 3; i++)
 		end(&pair[i]);
 	end_bed();
@@ -90,7 +90,7 @@ void a_peer_with_another_key_is_told(void **state)
 		say(&pair[i]);
 		let_pass(2 * config.claim_ms);
 		assert_state(&pair[i], SHUNT_PLAIN,
-			     i ? SHUNT_REASON_NO_SHUNT : SHUNT_REASON_OTHER_KEY);
+			     i ? SHUNT_CAUSE_NO_SHUNT : SHUNT_CAUSE_OTHER_KEY);
 		end(&pair[i]);
 	}
 	end_bed();
@@ -127,7 +127,7 @@ void many_plain_peers_are_told(void **state)
 	}
 	let_pass(2 * config.claim_ms);
 	for (int i = 0; i < 150; i++) {
-		assert_state(&pair[i], SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
+		assert_state(&pair[i], SHUNT_PLAIN, SHUNT_CAUSE_NO_SHUNT);
 		end(&pair[i]);
 	}
 	end_bed();
@@ -159,14 +159,14 @@ void a_peer_on_another_host_may_take_its_time(void **state)
 	say(&pair);
 	for (int i = 0; i < 10; i++)
 		let_pass(config.claim_ms);
-	assert_state(&pair, SHUNT_CANDIDATE, SHUNT_REASON_NONE);
+	assert_state(&pair, SHUNT_CANDIDATE, SHUNT_CAUSE_NONE);
 	assert_false(shunt_task_waits(&engines[1]->work.tasks.claim_task_unclaimed));
 	for (int i = 0; i < 64; i++)
 		say(&pair);
 	some_turns();
-	assert_state(&pair, SHUNT_CANDIDATE, SHUNT_REASON_NONE);
+	assert_state(&pair, SHUNT_CANDIDATE, SHUNT_CAUSE_NONE);
 	let_pass(config.claim_ms + 1);
-	assert_state(&pair, SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
+	assert_state(&pair, SHUNT_PLAIN, SHUNT_CAUSE_NO_SHUNT);
 	end(&pair);
 	engines[1]->rendezvous->remote = NULL;
 	end_bed();
@@ -187,7 +187,7 @@ void a_peer_that_cannot_ask_may_not(void **state)
 	connect_pair(&pair);
 	say(&pair);
 	let_pass(2 * config.claim_ms);
-	assert_state(&pair, SHUNT_PLAIN, SHUNT_REASON_NO_SHUNT);
+	assert_state(&pair, SHUNT_PLAIN, SHUNT_CAUSE_NO_SHUNT);
 	end(&pair);
 	end_bed();
 }

@@ -96,7 +96,8 @@ static void end_some(enum fuzz_who who)
 	if (what < 3 && stream)
 		result = shunt_stream_shutdown(fuzz_world.engine[who], conn->fd[side], stream, what);
 	else if (what == 3 && stream)
-		result = shunt_stream_retire(fuzz_world.engine[who], conn->fd[side], stream, SHUNT_REASON_SPLICE);
+		result = shunt_stream_retire(fuzz_world.engine[who], conn->fd[side], stream,
+					     SHUNT_CAUSE_SPLICE);
 	else if (what > 3)
 		fuzz_world_close(conn, side);
 	fuzz_check(error_is_fair(result));

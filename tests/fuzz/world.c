@@ -105,17 +105,17 @@ static int sys_epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 /* The linker sends the engines here (local.mk). */
 struct shunt_link *__real_shunt_link_create(struct shunt_engine *engine,
 					    struct shunt_channel *channel, bool initiator,
-					    enum shunt_reason *reason);
+					    enum shunt_cause *cause);
 struct shunt_link *__wrap_shunt_link_create(struct shunt_engine *engine,
 					    struct shunt_channel *channel, bool initiator,
-					    enum shunt_reason *reason);
+					    enum shunt_cause *cause);
 
 struct shunt_link *__wrap_shunt_link_create(struct shunt_engine *engine,
 					    struct shunt_channel *channel, bool initiator,
-					    enum shunt_reason *reason)
+					    enum shunt_cause *cause)
 {
 	fuzz_world.links += engine == fuzz_world.engine[FUZZ_VICTIM];
-	return __real_shunt_link_create(engine, channel, initiator, reason);
+	return __real_shunt_link_create(engine, channel, initiator, cause);
 }
 
 static ssize_t count_line(int fd, const void *text, size_t bytes)

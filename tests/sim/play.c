@@ -246,7 +246,8 @@ static void retire(struct sim_end *end)
 	if (!sim_world.retires || !stream || shunt_stream_is_plain(stream) || !end->conn->established)
 		return;
 	trace("connection %d end %d: retire", (int)(end->conn - sim_world.conn), end->side);
-	result = shunt_stream_retire(sim_world.engine[end->which], end->fd, stream, SHUNT_REASON_SPLICE);
+	result = shunt_stream_retire(sim_world.engine[end->which], end->fd, stream,
+				     SHUNT_CAUSE_SPLICE);
 	trace("connection %d end %d: retired: %d", (int)(end->conn - sim_world.conn), end->side, result);
 	/* The handback may wait for receives that only the peer's program would post: then it gives up. */
 	if (result && result != -EBUSY && result != -ETIMEDOUT && !sim_world.killed && !sim_world.broken && !sim_world.faulty)

@@ -2,6 +2,7 @@
 /* Each reason for TCP has a remedy, and its text finds it. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -20,6 +21,26 @@ static void test_each_reason_has_advice(void **state)
 	}
 }
 
+static void test_each_cause_has_a_reason(void **state)
+{
+	char said[SHUNT_CAUSE_ROOM], other[SHUNT_CAUSE_ROOM];
+	bool used[SHUNT_REASONS] = { true };
+
+	(void)state;
+	for (int i = SHUNT_CAUSE_NONE + 1; i < SHUNT_CAUSES; i++) {
+		used[shunt_reason_of((enum shunt_cause)i)] = true;
+		shunt_cause_say((enum shunt_cause)i, said);
+		assert_true(strlen(said) < SHUNT_CAUSE_ROOM - 1);
+		for (int j = SHUNT_CAUSE_NONE; j < i; j++)
+			assert_string_not_equal(shunt_cause_say((enum shunt_cause)j, other), said);
+	}
+	for (int i = SHUNT_REASON_NONE; i < SHUNT_REASONS; i++)
+		assert_true(used[i]);
+	assert_string_equal(shunt_cause_say(SHUNT_CAUSE_NONE, said), "");
+	assert_string_equal(shunt_cause_say(SHUNT_CAUSE_RESTLESS, said),
+			    "the process has changed its user or its rights: again and again");
+}
+
 static void test_other_texts_have_none(void **state)
 {
 	(void)state;
@@ -33,6 +54,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_each_reason_has_advice),
+		cmocka_unit_test(test_each_cause_has_a_reason),
 		cmocka_unit_test(test_other_texts_have_none),
 	};
 

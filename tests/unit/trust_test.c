@@ -142,7 +142,7 @@ static void equals_are_linked(void **state)
 {
 	(void)state;
 	expect(0);
-	assert_int_equal(shunt_trust_reason(-ECONNREFUSED), SHUNT_REASON_NONE);
+	assert_int_equal(shunt_trust_reason(-ECONNREFUSED), SHUNT_CAUSE_NONE);
 }
 
 static void another_user_or_group_is_not(void **state)
