@@ -17,7 +17,10 @@ untrusted="the two processes may not share a link .SHUNT_TRUST."
 # says PID FILE REASON [DETAIL]: in the statistics, and in one line of the log with both addresses.
 says() {
 	local said=$3${4:+: $4}
-	within stat_has "$1" "\"reason\": \"$3\"" && within stat_has "$1" "\"detail\": \"${4:-}\"" || { "$builddir/tools/shunt" stat "$1" | sed 's/^/# /'; return 1; }
+	if ! within stat_has "$1" "\"reason\": \"$3\"" || ! within stat_has "$1" "\"detail\": \"${4:-}\""; then
+		"$builddir/tools/shunt" stat "$1" | sed 's/^/# /'
+		return 1
+	fi
 	[ "$(grep -cE "info: descriptor [0-9]+, 127.0.0.1:[0-9]+ to 127.0.0.1:$server_port: stays on TCP: $said\$" "$2")" = 1 ] ||
 		{ sed 's/^/# /' "$2"; return 1; }
 }
