@@ -194,9 +194,9 @@ EOF
 	kill "$server"
 	wait "$server" 2>/dev/null
 
-	expect 0 "$shunt" compare --only c50P16,i128K --rounds 1 --html "$work/compare.html"
+	expect 0 "$shunt" perf programs --only c50P16,i128K --rounds 1 --html "$work/compare.html"
 	page "$work/compare.html"
-	expect 1 "$shunt" compare --only c50P16 --rounds 1 --html "$work/none/page.html"
+	expect 1 "$shunt" perf programs --only c50P16 --rounds 1 --html "$work/none/page.html"
 	has "$err" 'none/page.html: No such file'
 fi
 

@@ -32,7 +32,12 @@ for command in $("$shunt" --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p'); do
 done
 
 [ "$(words perf pi)" = 'pingpong ' ] || problem "models: $(words perf pi)"
-[[ $(words perf '') == *' qos '* ]] || problem "no qos behind perf"
+[[ " $(words perf '')" == *' qos '* ]] || problem "no qos behind perf"
+for words in "perf programs --quick" "trace slow --follow" "doctor devices --root"; do
+	read -r command word option <<<"$words"
+	[[ " $(words "$command" "${word::2}")" == *" $word "* ]] || problem "no $word behind $command"
+	[[ " $(words "$command" "$word" "${option::4}")" == *" $option "* ]] || problem "$command $word: $option is not offered"
+done
 [[ $(words perf qos --pe) == *--periods* ]] || problem "perf qos has no options"
 [ "$(words perf --csv '')" = ':file ' ] || problem "a file: $(words perf --csv '')"
 [ "$(words report -o '')" = ':file ' ] || problem "a file behind a letter: $(words report -o '')"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# shunt devices on trees that look like machines: rxe, mlx5, siw, a port that is down, MTUs that differ or are small, a
+# shunt doctor devices on trees that look like machines: rxe, mlx5, siw, a port that is down, MTUs that differ or are small, a
 # device file that is missing or shut, no address, InfiniBand, names that hold anything. The rows of shunt doctor on them.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"
@@ -68,7 +68,7 @@ rxe() {
 # says CHECKS: values of the JSON by a Python expression over `d`, the device behind the soft one, and its port `p`.
 says() {
 	local said
-	expect 0 "$shunt" devices --json --root "$root"
+	expect 0 "$shunt" doctor devices --json --root "$root"
 	said=$(python3 -c '
 import json, sys
 said = json.load(sys.stdin)
@@ -79,15 +79,15 @@ print(bool(eval(sys.argv[1])))' "$1" <<<"$out")
 	[ "$said" = True ] || problem "$1: $said in: $out"
 }
 
-expect 0 "$shunt" devices --help
-expect 2 "$shunt" devices --wrong
-expect 2 "$shunt" devices something
-expect 0 "$shunt" devices
+expect 0 "$shunt" doctor devices --help
+expect 2 "$shunt" doctor devices --wrong
+expect 2 "$shunt" doctor devices something
+expect 0 "$shunt" doctor devices
 has "$out" '^soft \(shared memory\): Shunt can use it$'
-expect 0 "$shunt" devices --json
+expect 0 "$shunt" doctor devices --json
 
 tree none
-expect 0 "$shunt" devices --root "$root"
+expect 0 "$shunt" doctor devices --root "$root"
 has "$out" '^no RDMA device'
 expect 0 "$shunt" doctor --root "$root"
 has "$out" 'there is no RDMA device'
@@ -97,14 +97,14 @@ expect 1 "$shunt" doctor --strict --root "$root"
 usable=True
 expect 0 "$shunt" doctor --root "$root"
 rxe probe
-expect 0 "$shunt" devices --root "$root"
+expect 0 "$shunt" doctor devices --root "$root"
 grep -q 'rdma-core is not there' <<<"$out" && usable=False
 
 rxe rxe
 says "d['usable'] is $usable and d['driver'] == 'rdma_rxe' and p['state'] == 'ACTIVE' and p['phys_state'] == 'LinkUp'"
 says "p['mtu'] == 1024 and p['mtu_from'] == 'netdev' and p['gid_used'] == 1 and p['gids'][1]['gid'] == '10.0.0.1'"
 says "p['netdevs'] == [{'name': 'eth0', 'here': True, 'mtu': 1500, 'state': 'up'}] and d['uverbs_error'] == ''"
-expect 0 "$shunt" devices --root "$root"
+expect 0 "$shunt" doctor devices --root "$root"
 narrow "$out"
 has "$out" '^    port      1: ACTIVE, LinkUp, Ethernet, 100 Gb/sec \(4X EDR\), MTU 1024 \(by its netdev\)$'
 has "$out" '^    gid       1 10.0.0.1 RoCE v2 eth0 \(used\)$'
@@ -193,9 +193,9 @@ tree hostile
 device $'x\e]0;y\a' $'1: CA' 0
 port $'x\e]0;y\a' 1 $'4: ACTIVE\e[2J' $'\xff\xfe' $'Ethernet'
 gid $'x\e]0;y\a' 1 0 'no address at all' $'\e' $'../../etc'
-expect 0 "$shunt" devices --root "$root"
+expect 0 "$shunt" doctor devices --root "$root"
 ! LC_ALL=C grep -q '[^ -~]' <<<"$out" || problem "unprintable: $(cat -v <<<"$out")"
-expect 0 "$shunt" devices --json --root "$root"
+expect 0 "$shunt" doctor devices --json --root "$root"
 python3 -m json.tool <<<"$out" >/dev/null || problem "no JSON: $out"
 
 # An old kernel, and a clock that is slow.

@@ -44,7 +44,7 @@ for how in lingers lingers-later lingers-behind; do
 		{
 			ends $kernel "$shunt" stat
 			ends $kernel "$shunt" stat "$stat"
-			ends $kernel "$shunt" log
+			ends $kernel "$shunt" trace slow
 			ends $kernel "$shunt" adm "$adm" help
 			ends $kernel "$shunt" doctor
 			[ ${#stranger[@]} = 0 ] || ends $kernel "$shunt" ping -c 1 -W 1 "127.0.0.1:$port"
@@ -69,7 +69,7 @@ read -r port <&"$in"
 server=${fakes[-1]}
 expect 0 "$shunt" stat "$server"
 has "$out" "pid $server"
-expect 0 "$shunt" log "$server"
+expect 0 "$shunt" trace slow "$server"
 expect 0 "$shunt" adm "$server" help
 ends "$shunt" ping -c 1 -W 1 "127.0.0.1:$port"
 for door in stat adm; do

@@ -143,7 +143,7 @@ show() {
 seen() {
 	echo "--- shunt trace"
 	"$tool" trace "$client" "$server" | head -n 12
-	echo "--- shunt log"
+	echo "--- shunt trace slow"
 	"$tool" log "$server" "$client" | tail -n 8
 	echo "--- shunt stat --tcp"
 	"$tool" stat --tcp "$client" "$server" | head -n 8

@@ -45,7 +45,7 @@ steps=$(grep -oE "^== (Step [0-9] of [0-9], $took: .*|Done, $took)" <<<"$out" | 
 [ "$steps" = "== Step 1 of 4: packages
 == Step 2 of 4: configuring build/
 == Step 3 of 4: building in build/
-== Step 4 of 4: build/tools/shunt compare --quick
+== Step 4 of 4: build/tools/shunt perf programs --quick
 == Done" ] || problem "steps: $steps"
 has "$out" '^asked: compare --quick$'
 [ ! -s "$FETCHED" ] || problem "with all packages installed: $(cat "$FETCHED")"
@@ -70,7 +70,7 @@ has "$commands" ' advise '
 has "$out" 'when not to use'
 narrow "$out"
 
-# Its arguments are those of shunt compare; a comparison that fails is no success.
+# Its arguments are those of shunt perf programs; a comparison that fails is no success.
 expect 3 quickstart STATUS=3
 lacks "$out" 'Done'
 expect 0 "$tree/tools/quickstart" --only c1 --rounds 2

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# shunt log: a program that is away for 50 ms between its waits, a sender that its reader keeps waiting, and what the
+# shunt trace slow: a program that is away for 50 ms between its waits, a sender that its reader keeps waiting, and what the
 # command says of wrong usage and to other users.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"
@@ -77,20 +77,20 @@ wait "$client" "$server"
 
 # While they run.
 start away on SHUNT_TUNE=poll_warn_us=10000 SHUNT_TUNE=slow_us=2000
-until "$shunt" log "$server" | grep -q ' poll .*in all' && "$shunt" log "$client" | grep -q ' room .*in all'; do
+until "$shunt" trace slow "$server" | grep -q ' poll .*in all' && "$shunt" trace slow "$client" | grep -q ' room .*in all'; do
 	kill -0 "$client" "$server" || break
 	sleep 0.1
 done
-expect 0 "$shunt" log "$server" "$client"
+expect 0 "$shunt" trace slow "$server" "$client"
 has "$out" "^pid $server  .*  poll_warn_us=10000  slow_us=0$"
 has "$out" '^  20..-..-.. ..:..:..\.......  +[0-9.]+ (ms|s)  poll +fd [0-9]+ 127\.0\.0\.1:'"$port"' > 127\.0\.0\.1:[0-9]+ completions [0-9]+$'
 has "$out" '^  longest +[0-9.]+ (ms|s)  poll +[0-9]+ in all$'
 has "$out" "^pid $client  .*  poll_warn_us=0  slow_us=2000$"
 has "$out" '  room +fd [0-9]+ 127\.0\.0\.1:[0-9]+ > 127\.0\.0\.1:'"$port"' staged [0-9]+$'
 lacks "$out" 'nothing is noted'
-expect 0 "$shunt" log
+expect 0 "$shunt" trace slow
 has "$out" "^pid $server  "
-expect 0 "$shunt" log --json "$server"
+expect 0 "$shunt" trace slow --json "$server"
 "$python" - "$work/out" "$server" <<'PYTHON' || problem "the JSON is not what was meant"
 import json, sys
 process, = json.load(open(sys.argv[1]))
@@ -105,41 +105,41 @@ steps = {step["step"]: step for step in process["steps"]}
 assert steps["poll"]["count"] >= len(events) and steps["claim"]["count"] == 0, steps
 PYTHON
 # The events go on, and then the process ends.
-"$shunt" log --follow "$server" >"$work/followed" 2>"$work/why" &
+"$shunt" trace slow --follow "$server" >"$work/followed" 2>"$work/why" &
 follower=$!
 until [ "$(wc -l <"$work/followed")" -gt 0 ]; do
 	kill -0 "$follower" || break
 	sleep 0.1
 done
 expect 0 "$shunt" adm "$server" set poll_warn_us 0
-expect 0 "$shunt" log "$server"
+expect 0 "$shunt" trace slow "$server"
 has "$out" 'nothing is noted now: both are 0'
 
 # Another user sees nothing.
 if [ "$(id -u)" = 0 ] && command -v setpriv >/dev/null; then
 	chmod 755 "$work" && cp "$shunt" "$work/shunt"
 	as_nobody=(setpriv --reuid=65534 --regid=65534 --clear-groups)
-	expect 1 "${as_nobody[@]}" "$work/shunt" log "$server"
+	expect 1 "${as_nobody[@]}" "$work/shunt" trace slow "$server"
 	has "$err" 'no answer|Connection reset|Broken pipe'
 	[ -z "$out" ] || problem "it was shown $out"
-	expect 0 "${as_nobody[@]}" "$work/shunt" log
+	expect 0 "${as_nobody[@]}" "$work/shunt" trace slow
 	lacks "$out" "pid $server"
-	expect 0 "${as_nobody[@]}" "$work/shunt" log --json
+	expect 0 "${as_nobody[@]}" "$work/shunt" trace slow --json
 	lacks "$out" "$server"
 fi
 kill "$client" "$server"
 wait "$client" "$server" 2>/dev/null
 wait "$follower" && problem "following a process that has ended is no success"
 has "$(cat "$work/followed")" '^  20..-.* poll '
-has "$(cat "$work/why")" "^shunt log: process $server: "
+has "$(cat "$work/why")" "^shunt trace slow: process $server: "
 
-expect 2 "$shunt" log abc
-expect 2 "$shunt" log --follow
-expect 2 "$shunt" log --follow 1 2
-expect 2 "$shunt" log --wrong
-expect 0 "$shunt" log --help
-has "$out" '^Usage: shunt log '
+expect 2 "$shunt" trace slow abc
+expect 2 "$shunt" trace slow --follow
+expect 2 "$shunt" trace slow --follow 1 2
+expect 2 "$shunt" trace slow --wrong
+expect 0 "$shunt" trace slow --help
+has "$out" '^Usage: shunt trace slow '
 narrow "$out"
-expect 1 "$shunt" log $$
+expect 1 "$shunt" trace slow $$
 has "$err" 'runs without Shunt|may not be examined'
 finish

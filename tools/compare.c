@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* shunt compare: the same programs over plain TCP and shunted, in turns, so that both see the same machine. */
+/* shunt perf programs: the same programs over plain TCP and shunted, in turns, so that both see the same machine. */
 #include "tools/compare.h"
 
 #include <errno.h>
@@ -11,9 +11,9 @@
 #include "tools/shunt.h"
 
 static const char help[] =
-	"Usage: shunt compare [--quick] [--rounds N] [--seconds N] [--only NAME,...] [--json]\n"
+	"Usage: shunt perf programs [--quick] [--rounds N] [--seconds N] [--only NAME,...] [--json]\n"
 	"                     [--html FILE] [--svg FILE]\n"
-	"       shunt compare --list\n\n"
+	"       shunt perf programs --list\n\n"
 	"Runs redis-benchmark against redis-server and iperf3 against iperf3, over plain TCP and\n"
 	"shunted in turns, on a loopback port, and shows how they compare. Workloads of a program\n"
 	"that is missing are skipped.\n\n"
@@ -36,7 +36,7 @@ struct options {
 
 static int usage_error(const char *what, const char *text)
 {
-	fprintf(stderr, "shunt compare: %s '%s'; `shunt compare --help` says how\n", what, text);
+	fprintf(stderr, "shunt perf programs: %s '%s'; `shunt perf programs --help` says how\n", what, text);
 	return EXIT_USAGE;
 }
 
@@ -220,7 +220,7 @@ static int open_bench(struct compare_bench *bench)
 	int rc = shunt_child_init();
 
 	if (rc) {
-		fprintf(stderr, "shunt compare: signals: %s\n", strerror(-rc));
+		fprintf(stderr, "shunt perf programs: signals: %s\n", strerror(-rc));
 		return -1;
 	}
 	if (shunt_library_find(bench->library))
@@ -233,8 +233,8 @@ static int run_all(const struct options *options, struct compare_result *results
 	struct compare_bench bench;
 	int rc = 0, failed = 0;
 
-	if (shunt_html_check("shunt compare", options->html) ||
-	    shunt_html_check("shunt compare", options->svg) || open_bench(&bench))
+	if (shunt_html_check("shunt perf programs", options->html) ||
+	    shunt_html_check("shunt perf programs", options->svg) || open_bench(&bench))
 		return EXIT_FAILED;
 	for (size_t i = 0; i < count && !rc; i++) {
 		rc = run_workload(&bench, options, &results[i], i, count);
@@ -242,7 +242,7 @@ static int run_all(const struct options *options, struct compare_result *results
 	}
 	shunt_scratch_remove(bench.dir);
 	if (rc)
-		fprintf(stderr, "\nshunt compare: interrupted; what is complete follows\n");
+		fprintf(stderr, "\nshunt perf programs: interrupted; what is complete follows\n");
 	if (options->json)
 		compare_report_json(results, count, options->rounds);
 	else
@@ -263,7 +263,7 @@ int shunt_compare(int argc, char **argv)
 
 	if (rc)
 		return rc;
-	if (shunt_variables_check("shunt compare"))
+	if (shunt_variables_check("shunt perf programs"))
 		return EXIT_USAGE;
 	results = calloc(compare_workload_count, sizeof(*results));
 	if (!results)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shunt compare. From the bottom, on top of what bench.h has: workloads (compare_work.c), one
+ * shunt perf programs. From the bottom, on top of what bench.h has: workloads (compare_work.c), one
  * measurement (compare_measure.c), reports (compare_report.c), and the rounds of it all (compare.c).
  */
 #ifndef SHUNT_TOOLS_COMPARE_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The result of shunt compare as a page, and as a picture alone. */
+/* The result of shunt perf programs as a page, and as a picture alone. */
 #include "tools/compare.h"
 
 #include <math.h>
@@ -7,7 +7,7 @@
 #include "tools/chart.h"
 #include "tools/html.h"
 
-static const char who[] = "shunt compare";
+static const char who[] = "shunt perf programs";
 
 static int is_measured(const struct compare_result *result)
 {
@@ -120,7 +120,7 @@ int compare_html(const struct compare_result *results, size_t count, const char 
 int compare_svg(const struct compare_result *results, size_t count, const char *path)
 {
 	const struct picture picture = {
-		"shunt compare: redis in requests/s, iperf3 in Gbit/s",
+		"shunt perf programs: redis in requests/s, iperf3 in Gbit/s",
 		"medians, and the range of rounds; each row has its own scale",
 		1 << COMPARE_REDIS | 1 << COMPARE_IPERF
 	};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Output of shunt compare, while it runs and at the end. */
+/* Output of shunt perf programs, while it runs and at the end. */
 #include "tools/compare.h"
 
 #include <jansson.h>

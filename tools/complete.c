@@ -38,12 +38,12 @@ enum takes {
 static const struct words {
 	const char *name;
 	enum takes takes;
-	const char *nested;	/* a word that has a help of its own, or NULL */
+	const char *nested;	/* words that have a help of their own, with a blank between them, or NULL */
 } words_of[] = {
 	{ "run", TAKES_COMMAND, NULL },	  { "stat", TAKES_PROCESSES, NULL },
-	{ "trace", TAKES_PROCESSES, NULL }, { "top", TAKES_PROCESSES, NULL },
-	{ "log", TAKES_PROCESSES, NULL }, { "doctor", TAKES_PROCESSES, NULL },
-	{ "adm", TAKES_ADM, NULL },	  { "perf", TAKES_LISTED, "qos" },
+	{ "trace", TAKES_PROCESSES, "slow" }, { "top", TAKES_PROCESSES, NULL },
+	{ "doctor", TAKES_PROCESSES, "devices" },
+	{ "adm", TAKES_ADM, NULL },	  { "perf", TAKES_LISTED, "programs qos" },
 	{ "ping", TAKES_HOSTS, NULL },	  { "advise", TAKES_COMMAND, NULL },
 	{ "service", TAKES_LISTED, NULL },
 };
@@ -291,6 +291,8 @@ static void offer_words(const struct words *command, const char *nested, int cou
 {
 	const char *word = words[count - 1];
 
+	if (command->nested && count == 2)
+		offer_choices(word, command->nested, (int)strlen(command->nested));
 	switch (command->takes) {
 	case TAKES_NOTHING:
 		break;
@@ -305,8 +307,6 @@ static void offer_words(const struct words *command, const char *nested, int cou
 		break;
 	case TAKES_LISTED:
 		offer_help(command->name, nested, NULL, word, true);
-		if (command->nested && !nested && count == 2)
-			offer_all(word, command->nested, NULL);
 		break;
 	case TAKES_HOSTS:
 		puts(":host");
@@ -328,14 +328,25 @@ static int find_program(const char *command, int count, char **words)
 	return 0;
 }
 
+static bool is_nested(const struct words *command, const char *word)
+{
+	const char *at = command->nested;
+	size_t length = strlen(word);
+
+	for (; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+		if (strcspn(at, " ") == length && !strncmp(at, word, length))
+			return true;
+	return false;
+}
+
 /* words[0] is a command, and the last is to be completed. */
 static void complete(const struct words *command, int count, char **words)
 {
 	const char *nested = NULL, *word = words[count - 1], *before = words[count - 2];
 	int first;
 
-	if (command->nested && count > 2 && !strcmp(words[1], command->nested))
-		nested = command->nested;
+	if (count > 2 && is_nested(command, words[1]))
+		nested = words[1];
 	if (command->takes == TAKES_COMMAND && (first = find_program(command->name, count, words))) {
 		printf(":command %d\n", first);
 		return;

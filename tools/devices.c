@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* shunt devices: the RDMA devices of this machine, and the soft device. */
+/* shunt doctor devices: the RDMA devices of this machine, and the soft device. */
 #include "tools/devices.h"
 
 #include <arpa/inet.h>
@@ -17,7 +17,7 @@
 #include "tools/shunt.h"
 
 static const char help[] =
-	"Usage: shunt devices [--json] [--root DIR]\n\n"
+	"Usage: shunt doctor devices [--json] [--root DIR]\n\n"
 	"Shows the RDMA devices and ports of this machine and the soft device: state, speed, MTU, addresses,\n"
 	"network devices, whether this user may open them, and whether Shunt would use them and why not.\n"
 	"Files of /sys say most of it; where libibverbs is there, it is asked, too.\n\n"
@@ -247,7 +247,7 @@ int shunt_devices(int argc, char **argv)
 	}
 	if (optind < argc) {
 		fprintf(stderr,
-			"shunt devices: no argument '%s'; `shunt devices --help` says how\n",
+			"shunt doctor devices: no argument '%s'; `shunt doctor devices --help` says how\n",
 			argv[optind]);
 		return EXIT_USAGE;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The RDMA devices of a machine, and whether Shunt would use them. They are JSON objects from the
- * start: `shunt devices` shows them, `shunt doctor` judges by them, `shunt report` keeps them.
+ * start: `shunt doctor devices` shows them, `shunt doctor` judges by them, `shunt report` keeps them.
  */
 #ifndef SHUNT_TOOLS_DEVICES_H
 #define SHUNT_TOOLS_DEVICES_H

@@ -12,7 +12,8 @@
 #include "tools/shunt.h"
 
 static const char help[] =
-	"Usage: shunt doctor [--json] [--strict] [--all] [--root DIR] [--connection LOCAL PEER] [PID...]\n\n"
+	"Usage: shunt doctor [--json] [--strict] [--all] [--root DIR] [--connection LOCAL PEER] [PID...]\n"
+	"       shunt doctor devices [OPTIONS]    (the RDMA devices: shunt doctor devices --help)\n\n"
 	"Checks this machine, the variables SHUNT_* of this shell, and processes with their connections: a row\n"
 	"for each check that says ok, warn or bad, what was found, and what to do about it. A connection on TCP\n"
 	"has its reason, and the process at its other end where that is on this host.\n\n"
@@ -104,6 +105,10 @@ int shunt_doctor(int argc, char **argv)
 	bool json = false;
 	int rc;
 
+	if (argc > 1 && !strcmp(argv[1], "devices")) {
+		free(pids);
+		return shunt_devices(argc - 1, argv + 1);
+	}
 	if (!pids)
 		abort();
 	rc = parse(argc, argv, &wish, &json);

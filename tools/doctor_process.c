@@ -166,7 +166,7 @@ static void check_engine(struct shunt_patient *patient)
 		shunt_findings_add(&patient->findings, SHUNT_BAD, "engine", "not accelerated: %s",
 				   reason);
 		shunt_findings_advise(&patient->findings,
-				      "see the rows of the machine, and `shunt devices`");
+				      "see the rows of the machine, and `shunt doctor devices`");
 	} else {
 		shunt_findings_add(&patient->findings, SHUNT_WELL, "engine",
 				   "it answers; device %s", device ? device : "?");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * shunt log: slow steps and gaps between polls that processes have kept (core/admin/events.h). A
+ * shunt trace slow: slow steps and gaps between polls that processes have kept (core/admin/events.h). A
  * process may lie: text is escaped and cut, and missing or mistyped members show as nothing.
  */
 #include <getopt.h>
@@ -21,7 +21,7 @@
 #define LOG_VALUES (16U << 20)	/* bytes of values of an answer; 1,024 events take 3 MB */
 
 static const char help[] =
-	"Usage: shunt log [--json] [--follow] [PROCESS...]\n\n"
+	"Usage: shunt trace slow [--json] [--follow] [PROCESS...]\n\n"
 	"Shows what took long in shunted processes: the last 1,024 steps that took slow_us, and\n"
 	"polls that found arrived bytes poll_warn_us after the poll before. Both settings are 0\n"
 	"at first, which is never; `shunt adm PROCESS set slow_us 1000` sets one of them. A\n"
@@ -163,7 +163,7 @@ static void complain(const struct shunt_reply *reply, const char *why)
 {
 	char name[SHUNT_DOOR_TEXT];
 
-	fprintf(stderr, "shunt log: process %s: ", shunt_door_text(&reply->door, name));
+	fprintf(stderr, "shunt trace slow: process %s: ", shunt_door_text(&reply->door, name));
 	shunt_print_escaped(stderr, why, strcspn(why, "\n"));
 	fputc('\n', stderr);
 }
@@ -232,7 +232,7 @@ static int ask(const struct options *options, const char *line, struct shunt_rep
 	int rc = shunt_ask(options->wanted, options->count, line, replies);
 
 	if (rc)
-		fprintf(stderr, "shunt log: %s\n", strerror(-rc));
+		fprintf(stderr, "shunt trace slow: %s\n", strerror(-rc));
 	return rc;
 }
 
@@ -290,7 +290,7 @@ static int follow(const struct options *options)
 
 static int usage_error(const char *what, const char *text)
 {
-	fprintf(stderr, "shunt log: %s '%s'; `shunt log --help` says how\n", what, text);
+	fprintf(stderr, "shunt trace slow: %s '%s'; `shunt trace slow --help` says how\n", what, text);
 	return EXIT_USAGE;
 }
 

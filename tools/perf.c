@@ -205,6 +205,8 @@ int shunt_perf(int argc, char **argv)
 	struct perf_options *options;
 	int rc;
 
+	if (argc > 1 && !strcmp(argv[1], "programs"))
+		return shunt_compare(argc - 1, argv + 1);
 	if (argc > 1 && !strcmp(argv[1], "qos"))
 		return perf_qos(argc - 1, argv + 1);
 	options = calloc(1, sizeof(*options));

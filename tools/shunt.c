@@ -11,18 +11,15 @@ static const struct shunt_subcommand commands[] = {
 	{ "run", shunt_run, "run a program with its TCP connections accelerated" },
 	{ "service", shunt_service, "have services of systemd run under Shunt" },
 	{ "stat", shunt_stat, "show the connections and counters of shunted processes" },
-	{ "trace", shunt_trace, "show where the time of sends went, from one program to the other" },
+	{ "trace", shunt_trace, "show where the time of sends went, and which steps were slow" },
 	{ "monitor", shunt_monitor, "answer HTTP with the statistics of all processes of this host" },
 	{ "top", shunt_top, "show processes and streams by their rates, live" },
 	{ "adm", shunt_adm, "tell a shunted process what to do" },
-	{ "log", shunt_log_show, "show what took long in shunted processes" },
 	{ "config", shunt_config, "show the variables SHUNT_*, their values and their meaning" },
-	{ "doctor", shunt_doctor, "find what keeps connections of this machine or a process on TCP" },
-	{ "devices", shunt_devices, "show the RDMA devices, and whether Shunt would use them" },
+	{ "doctor", shunt_doctor, "find what keeps connections on TCP; show the RDMA devices" },
 	{ "report", shunt_report, "put all of it into one file for a bug report" },
 	{ "advise", shunt_advise, "say whether Shunt pays for a program, and which settings help" },
-	{ "compare", shunt_compare, "measure redis and iperf3 over plain TCP and shunted" },
-	{ "perf", shunt_perf, "measure models of traffic over plain TCP and shunted" },
+	{ "perf", shunt_perf, "measure redis, iperf3 and models of traffic over plain TCP and shunted" },
 	{ "complete", shunt_complete, NULL },	/* what shells ask */
 	{ "perf-end", shunt_perf_end, NULL },	/* what perf starts */
 	{ "ping", shunt_ping, "measure the way to a host, and say why it is not on the link" },
@@ -35,6 +32,15 @@ const struct shunt_subcommand *shunt_subcommand_at(size_t i)
 {
 	return i < command_count ? &commands[i] : NULL;
 }
+
+/* Commands that are words of others now. */
+static const struct {
+	const char *name, *now;
+} former[] = {
+	{ "compare", "perf programs" },
+	{ "devices", "doctor devices" },
+	{ "log", "trace slow" },
+};
 
 static void usage(FILE *out)
 {
@@ -66,6 +72,11 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < command_count; i++)
 		if (!strcmp(argv[1], commands[i].name))
 			return commands[i].run(argc - 1, argv + 1);
+	for (size_t i = 0; i < sizeof(former) / sizeof(former[0]); i++)
+		if (!strcmp(argv[1], former[i].name)) {
+			fprintf(stderr, "shunt: no command '%s': it is `shunt %s`\n", argv[1], former[i].now);
+			return EXIT_USAGE;
+		}
 	fprintf(stderr, "shunt: no command '%s'; `shunt --help` lists them\n", argv[1]);
 	return EXIT_USAGE;
 }

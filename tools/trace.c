@@ -17,7 +17,8 @@
 #define EVERY_MAX 16 /* as SHUNT_TRACE has it */
 
 static const char help[] =
-	"Usage: shunt trace [OPTION...] [PROCESS...]\n\n"
+	"Usage: shunt trace [OPTION...] [PROCESS...]\n"
+	"       shunt trace slow [OPTION...] [PROCESS...]    (slow steps: shunt trace slow --help)\n\n"
 	"Shows where the time of sends went that were followed (SHUNT_TRACE=K follows one in 2^K of each\n"
 	"stream): how long each waited for credit, was on the link, waited for the reader's poll, and for\n"
 	"the program to read it. Without processes, of all that let you in. The processes at the other ends\n"
@@ -185,7 +186,7 @@ static int read_options(int argc, char **argv, struct options *options)
 	return -1;
 }
 
-int shunt_trace(int argc, char **argv)
+static int trace_sends(int argc, char **argv)
 {
 	struct options options = { .every = 6 };
 	struct shunt_door *wanted;
@@ -213,4 +214,9 @@ int shunt_trace(int argc, char **argv)
 	rc = show(&trace, &options);
 	trace_free(&trace);
 	return rc;
+}
+
+int shunt_trace(int argc, char **argv)
+{
+	return argc > 1 && !strcmp(argv[1], "slow") ? shunt_log_show(argc - 1, argv + 1) : trace_sends(argc, argv);
 }

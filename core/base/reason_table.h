@@ -21,12 +21,12 @@ CAUSE(NO_SHUNT, NO_SHUNT, "")
 CAUSE(NOT_HAD, NO_SHUNT, "or another process has the connection")
 
 REASON(OTHER_HOST, "the peer is on another host, or in another network namespace",
-       "to another host: an RDMA device at both (`shunt devices`), and no SHUNT_DEVICE=soft; "
+       "to another host: an RDMA device at both (`shunt doctor devices`), and no SHUNT_DEVICE=soft; "
        "to a container of this host: SHUNT_DIR (docs/CONTAINERS.md)")
 CAUSE(OTHER_HOST, OTHER_HOST, "")
 
 REASON(UNREACHED, "the peer's host cannot be reached over RDMA",
-       "look at `shunt devices` and `shunt ping HOST` on both hosts, and let UDP port 4791 through")
+       "look at `shunt doctor devices` and `shunt ping HOST` on both hosts, and let UDP port 4791 through")
 CAUSE(NO_ROUTE, UNREACHED, "no device leads there")
 CAUSE(HOST_SILENT, UNREACHED, "it does not answer")
 CAUSE(HOST_UNASKED, UNREACHED, "it cannot be asked: `shunt doctor` has the cause")

@@ -15,10 +15,10 @@ UINT(poll_retry, poll_retry, 0, 1000000000, 100000, 0, "polls", LIVE,
 UINT(poll_batch, poll_batch, 1, 64, 32, 0, "completions", LIVE,
 	"most completions taken from a CQ at once")
 UINT(poll_warn_us, poll_warn_us, 0, 3600000000ULL, 0, 0, "us", LIVE,
-	"`shunt log` keeps polls that find arrived bytes so long after the poll before. A thread that slept until they "
+	"`shunt trace slow` keeps polls that find arrived bytes so long after the poll before. A thread that slept until they "
 	"came is not late. With 0 no poll reads the clock")
 UINT(slow_us, slow_us, 0, 3600000000ULL, 0, 0, "us", LIVE,
-	"`shunt log` keeps steps that take so long: a send that waits for room, a completion, a claim and others. With 0 "
+	"`shunt trace slow` keeps steps that take so long: a send that waits for room, a completion, a claim and others. With 0 "
 	"no step reads the clock")
 UINT(cqs, cqs, 1, 8, 1, 0, "queues", LINK,
 	"completion queues; lanes take them in turn")

@@ -33,7 +33,7 @@ struct shunt_source {
  * That order holds even if they became due in another.
  */
 struct shunt_task {
-	const char *name;	/* for `shunt log` */
+	const char *name;	/* for `shunt trace slow` */
 	void (*run)(struct shunt_task *task);
 	_Atomic uint64_t when;		/* due from then on; 0: at once; SHUNT_NEVER: not. Cleared before it runs */
 	uint64_t not_before;		/* it does not run before then, however it is posted; the loop's thread */

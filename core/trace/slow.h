@@ -6,7 +6,7 @@
  *
  * An event has its step, its time, how long it took, and the stream's descriptor and addresses as they were then.
  * Each slot of the ring belongs to one writer at a time, and a reader drops a slot that changes under it. The ring is
- * mapped with the first event, because a handler of the program may have interrupted malloc. shunt log shows it.
+ * mapped with the first event, because a handler of the program may have interrupted malloc. shunt trace slow shows it.
  */
 #ifndef SHUNT_CORE_TRACE_SLOW_H
 #define SHUNT_CORE_TRACE_SLOW_H

@@ -11,7 +11,7 @@
 struct shunt_steps {
 	const struct shunt_sys *sys;
 	const struct shunt_config *config;
-	shunt_slow_log log;	/* what `shunt log` shows */
+	shunt_slow_log log;	/* what `shunt trace slow` shows */
 };
 
 struct shunt_slow_about {	/* a step's event, beside its times */

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # limit: 1200
-# shunt devices and shunt doctor on real devices (rxe): what libibverbs says of them, a port that is down, small packets,
+# shunt doctor devices and shunt doctor on real devices (rxe): what libibverbs says of them, a port that is down, small packets,
 # little memory to lock, no device.
 # shellcheck shell=bash disable=SC2154,SC2317 source-path=SCRIPTDIR source=lib.sh
 . "${BASH_SOURCE%/*}/lib.sh"
