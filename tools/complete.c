@@ -13,7 +13,7 @@
 
 #include "core/admin/command.h"
 #include "core/api.h"
-#include "tools/adm_who.h"
+#include "tools/adm/adm_who.h"
 #include "tools/shunt.h"
 
 static const char usage[] =

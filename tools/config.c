@@ -8,7 +8,7 @@
 #include "core/api.h"
 #include "core/base/conf.h"
 #include "core/base/rule.h"
-#include "tools/output.h"
+#include "tools/common/output.h"
 #include "tools/shunt.h"
 
 static const char help[] =

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tools/output.h"
+#include "tools/common/output.h"
 
 static const struct shunt_subcommand commands[] = {
 	{ "run", shunt_run, "run a program with its TCP connections accelerated" },

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <cmocka.h>
-#include "tools/advice.h"
+#include "tools/common/advice.h"
 
 static void test_each_reason_has_advice(void **state)
 {
@@ -16,7 +16,7 @@ static void test_each_reason_has_advice(void **state)
 		const char *text = shunt_reason_text((enum shunt_reason)i);
 
 		if (!shunt_advice((enum shunt_reason)i))
-			fail_msg("tools/advice.c has nothing for: %s", text);
+			fail_msg("tools/common/advice.c has nothing for: %s", text);
 		assert_ptr_equal(shunt_advice_for(text), shunt_advice((enum shunt_reason)i));
 	}
 }

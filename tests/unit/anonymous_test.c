@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "tools/anonymous.h"
+#include "tools/report/anonymous.h"
 
 static void check(struct shunt_anonymous *names, const char *text, const char *wanted)
 {

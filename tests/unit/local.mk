@@ -14,12 +14,12 @@ quick_tests += $(unit_tests)
 
 unit_libs = libshuntcore.a $(CMOCKA_LIBS)
 tests_unit_anonymous_test_LDADD = $(unit_libs)
-tests_unit_anonymous_test_SOURCES = tests/unit/anonymous_test.c tools/anonymous.c tools/anonymous.h
+tests_unit_anonymous_test_SOURCES = tests/unit/anonymous_test.c tools/report/anonymous.c tools/report/anonymous.h
 tests_unit_advice_test_LDADD = $(unit_libs)
-tests_unit_advice_test_SOURCES = tests/unit/advice_test.c tools/advice.c tools/advice.h
+tests_unit_advice_test_SOURCES = tests/unit/advice_test.c tools/common/advice.c tools/common/advice.h
 tests_unit_verdict_test_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_verdict_test_LDADD = $(unit_libs) -lm
-tests_unit_verdict_test_SOURCES = tests/unit/verdict_test.c tools/advise.h tools/advise_verdict.c tools/advise_metric.c tools/bench_figure.c
+tests_unit_verdict_test_SOURCES = tests/unit/verdict_test.c tools/advise/advise.h tools/advise/advise_verdict.c tools/advise/advise_metric.c tools/bench/bench_figure.c
 tests_unit_arena_test_LDADD = $(unit_libs)
 tests_unit_channel_test_LDADD = $(unit_libs)
 tests_unit_cm_test_LDADD = $(unit_libs)
@@ -96,8 +96,8 @@ tests_unit_lock_check_test_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_LOCK_CHECKS=1
 tests_unit_lock_check_test_LDADD = $(CMOCKA_LIBS) -lpthread
 
 # Of the command, all of `shunt top` but what it shows on.
-tests_unit_top_test_SOURCES = tests/unit/top_test.c tools/top.h tools/top_model.c tools/top_columns.c tools/top_line.c \
-	tools/top_keys.c tools/stat_rate.c tools/output.c
+tests_unit_top_test_SOURCES = tests/unit/top_test.c tools/top/top.h tools/top/top_model.c tools/top/top_columns.c tools/top/top_line.c \
+	tools/top/top_keys.c tools/stat/stat_rate.c tools/common/output.c
 tests_unit_top_test_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_top_test_LDADD = $(unit_libs) $(JANSSON_LIBS)
 

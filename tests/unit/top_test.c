@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
-#include "tools/top.h"
+#include "tools/top/top.h"
 
 /* As JSON, with other quotes. */
 static const char small_then[] =

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "tools/advise.h"
+#include "tools/advise/advise.h"
 
 static void test_below_rounds_nothing_is_told(void **state)
 {

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/output.h"
+#include "tools/common/output.h"
 #include "tools/service/cluster.h"
 #include "tools/service/drop_in.h"
 #include "tools/service/unit_file.h"
