@@ -16,6 +16,7 @@ set -u
 
 verbose=${1:-}
 built=$builddir/tests/bench/.libs
+env -u MAKEFLAGS -u MFLAGS make -s -C "$builddir" counted >&2
 need "$builddir/tests/bench/crowd" "$built/counted.so" "$built/lines.so" python3 addr2line
 
 # count_lines THREADS COUNT MODE: what both processes have noted is in $work/server and $work/client.

@@ -3,6 +3,7 @@
 # A connection for each request: most of them use one on that both programs have closed (core/stream/spare.h), and neither
 # end can tell. TAP.
 #
+#	QUICK=yes born.sh		no cases of diff.sh
 #	SAMPLE=1 born.sh [PATTERN]	all cases of diff.sh (with that name); default every fortieth
 # shellcheck disable=SC2086,SC2317	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=lib.sh
@@ -139,6 +140,7 @@ most "most of the crowd is born" births_accepted server
 check "another process joins: shunted" crowd joined '' $shunt_run
 check "a crowd is reset before it is accepted: shunted" crowd reset '' $shunt_run
 most "most of that crowd is born" births_connected client
+[ -z "${QUICK:-}" ] || plan	# stage long has the rest
 export SHUNT_TUNE=born=off
 check "every fortieth case of diff.sh, on such a connection" are_equal "${1:-.}"
 plan

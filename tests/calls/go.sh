@@ -3,7 +3,7 @@
 # A Go program bare and shunted: what both ends print is the same, also where one end alone is shunted, the program is
 # position-independent, stripped, or may have no memory that is writable and executable. Most bytes come by the link. Programs that
 # cannot be carried are named and work. TAP.
-# SOAK=600: so many seconds of signals, garbage collections and threads that end.
+# QUICK=yes: the first program alone. SOAK=600: so many seconds of signals, garbage collections and threads that end.
 # shellcheck disable=SC2086,SC2317	# the command is several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u
@@ -99,6 +99,8 @@ fi
 SHUNT_TUNE=${SHUNT_TUNE-},go=off compare "SHUNT_TUNE=go=off" "$shunt_run" "$shunt_run"
 stays "SHUNT_TUNE=go=off" SHUNT_TUNE=go=off
 
+# The library of Go is compiled anew for each of these: stage long has them.
+[ -z "${QUICK:-}" ] || plan
 build pie -buildmode=pie -ldflags=-s && program=$work/pie
 compare "position-independent" "$shunt_run" "$shunt_run"
 carried "position-independent"

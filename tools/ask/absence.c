@@ -73,6 +73,9 @@ const char *shunt_process_absence(pid_t pid, bool shut)
 		       "connections stay on TCP; raise ulimit -v, or LimitAS= of its systemd unit";
 	if (shut)
 		return "Shunt is loaded, but no door that lets us in is the process's (stopped?)";
+	if (shunt_proc_status(pid, "Seccomp", 10) > 0)
+		return "Shunt is loaded, but no connection has needed its engine yet, or the process had confined itself before "
+		       "one did (it has a filter of system calls); its log says which (SHUNT_LOG)";
 	return "Shunt is loaded, but no connection has needed its engine yet, or its service thread could not start; its "
 	       "log says which (SHUNT_LOG)";
 }
