@@ -84,10 +84,10 @@ has "$out" 'not tried: SHUNT_TUNE=ring_max=16M'
 lacks "$out" 'SETTINGS TRIED'
 # A variable that is set is the user's choice.
 SHUNT_TUNE=ring_max=8M advise 3 - -
-lacks "$out" '^ring_max'
+lacks "$out" '^SHUNT_TUNE=ring_max'
 # Connections that were too short, and a server without Shunt.
 totals='"totals": {"streams": 100, "linked": 3, "tx": {"link": 0, "tcp": 10}, "rx": {"link": 0, "tcp": 0}}'
-WROTE="{\"reasons\": {\"closed before a link carried it, or used by another process too\": 20, \"only the kernel has what the program uses\": 7}, $totals}" advise 3 - -
+WROTE="{\"reasons\": {\"closed before it was claimed\": 20, \"only the kernel has what the program uses\": 7}, $totals}" advise 3 - -
 has "$out" '270 of 300 connections ended before a link carried them'
 has "$out" 'stayed on TCP: 21, because of: only the kernel has what the program uses\. Remedy'
 has "$out" '^SHUNT_TUNE=brief=0 '

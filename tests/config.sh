@@ -24,7 +24,7 @@ has "$out" '^\*.SHUNT_TUNE +spin_us=7,ring_min=8K +- '
 # Words: blanks and commas, the later of two counts; each wrong one is said, and the rest counts.
 expect 2 env SHUNT_TUNE=" spin_us=7,,chain=4	spin_us=8 chain=0 poll QWERTZ=1 SHUNT_LOG=info SHUNT_RQ=64" "$shunt" config
 has "$out" '^\*.SHUNT_TUNE +spin_us=8,chain=4 +- '
-has "$err" '^shunt config: SHUNT_TUNE: chain=0 is invalid: allowed is 1..64 requests; the value of a file is used: 4$'
+has "$err" '^shunt config: SHUNT_TUNE: chain=0 is invalid: allowed is 1..64 requests; the value before is used: 4$'
 has "$err" '^shunt config: SHUNT_TUNE: poll has no value: poll=VALUE$'
 has "$err" '^shunt config: SHUNT_TUNE: there is no word QWERTZ; .shunt config. lists them$'
 has "$err" '^shunt config: SHUNT_TUNE: SHUNT_LOG is a variable of its own$'

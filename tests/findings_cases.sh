@@ -18,14 +18,14 @@ request=65536
 
 # --- a run ---
 
-# ill KIND WAY COUNT [SETTING...]: a server of that kind and a client; sets server and client.
+# ill KIND WAY COUNT [WORDS-OF-SHUNT_TUNE [SETTING...]]: a server of that kind and a client; sets server and client.
 ill() {
-	local kind=$1 way=$2 count=$3 in
-	shift 3
-	start_telling env SHUNT_TUNE=poll_warn_us=$((ms * 500)) "$@" $shunt_run "$sick" server "$kind" $request "$ms" 2> "$work/server.err"
+	local kind=$1 way=$2 count=$3 words=${4:-} in
+	shift $(($# < 4 ? $# : 4))
+	start_telling env SHUNT_TUNE="poll_warn_us=$((ms * 500)),$words" "$@" $shunt_run "$sick" server "$kind" $request "$ms" 2> "$work/server.err"
 	exec {in}<&-
 	server=$server_pid
-	env SHUNT_TRACE=0 "$@" $shunt_run "$sick" client "$server_port" "$way" $request "$count" 2> "$work/client.err" &
+	env SHUNT_TRACE=0 SHUNT_TUNE="$words" "$@" $shunt_run "$sick" client "$server_port" "$way" $request "$count" 2> "$work/client.err" &
 	client=$!
 	children+=("$client")
 }
@@ -39,7 +39,7 @@ well_again() {
 
 look() {
 	"$tool" trace --json "$client" "$server" > "$work/trace.json" &&
-		"$tool" log --json "$server" > "$work/log.json" &&
+		"$tool" trace slow --json "$server" > "$work/log.json" &&
 		"$tool" stat --json "$client" "$server" > "$work/stat.json"
 } 2> "$work/look.err"
 
@@ -144,7 +144,7 @@ seen() {
 	echo "--- shunt trace"
 	"$tool" trace "$client" "$server" | head -n 12
 	echo "--- shunt trace slow"
-	"$tool" log "$server" "$client" | tail -n 8
+	"$tool" trace slow "$server" "$client" | tail -n 8
 	echo "--- shunt stat --tcp"
 	"$tool" stat --tcp "$client" "$server" | head -n 8
 	echo "--- shunt top"
@@ -153,7 +153,7 @@ seen() {
 
 # --- the cases: each with its control ---
 
-# one NAME WANTED READY KIND WAY COUNT [SETTING...]: READY says when the tools can be asked.
+# one NAME WANTED READY KIND WAY COUNT [WORDS [SETTING...]]: READY says when the tools can be asked.
 one() {
 	local name=$1 wanted=$2 ready=$3
 	shift 3
@@ -189,6 +189,6 @@ find_mute() {
 # 64 streams into one reader, over a device that is slower than they are. A write takes it a millisecond.
 incast_model="SHUNT_SOFT_MODEL=gbit=2,wqe=1000000,delay=5950"
 find_incast() {
-	one "an incast" "a window that is full" flows sink flood 64 SHUNT_TUNE=ring_max=256K,window=128K "$incast_model"
-	one "one client over the same device" "" traced well ask 1 SHUNT_TUNE=window=128K "$incast_model"
+	one "an incast" "a window that is full" flows sink flood 64 ring_max=256K,window=128K "$incast_model"
+	one "one client over the same device" "" traced well ask 1 window=128K "$incast_model"
 }

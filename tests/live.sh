@@ -21,7 +21,7 @@ expect 1 "$shunt" adm "$pid" set SHUNT_STATS /tmp/x
 has "$err" 'SHUNT_STATS is read when a program starts, and stays'
 expect 1 "$shunt" adm "$pid" set window 2G
 has "$err" 'window=2G is invalid'
-for name in $("$shunt" config | sed -n 's/^.+\(SHUNT_[A-Z_]*\) .*/\1/p'); do
+for name in $("$shunt" config | sed -n 's/^.+\([A-Za-z_][A-Za-z_]*\) .*/\1/p'); do
 	value=$("$shunt" config --json | python3 -c '
 import json, sys
 row = [row for row in json.load(sys.stdin)["variables"] if row["name"] == sys.argv[1]][0]

@@ -32,6 +32,7 @@ refused 'periods from 0 to 300' --warm 301
 refused 'periods from 1 to 300' --periods 0
 refused 'transports are tcp and shunt' --transport udp
 refused 'no SHUNT_VARIABLE=VALUE' --server LD_PRELOAD=x
+refused 'no SHUNT_VARIABLE=VALUE' --client SHUNT_BATCH=single
 refused 'no SHUNT_VARIABLE=VALUE' --client SHUNT_LOG
 refused 'not PERIOD:COMMAND' --at true
 refused 'not PERIOD:COMMAND' --at 1:

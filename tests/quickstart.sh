@@ -47,7 +47,7 @@ steps=$(grep -oE "^== (Step [0-9] of [0-9], $took: .*|Done, $took)" <<<"$out" | 
 == Step 3 of 4: building in build/
 == Step 4 of 4: build/tools/shunt perf programs --quick
 == Done" ] || problem "steps: $steps"
-has "$out" '^asked: compare --quick$'
+has "$out" '^asked: perf programs --quick$'
 [ ! -s "$FETCHED" ] || problem "with all packages installed: $(cat "$FETCHED")"
 
 # Progress: a line for each quarter. Built again, nothing is left to do.
@@ -74,7 +74,7 @@ narrow "$out"
 expect 3 quickstart STATUS=3
 lacks "$out" 'Done'
 expect 0 "$tree/tools/quickstart" --only c1 --rounds 2
-has "$out" '^asked: compare --only c1 --rounds 2$'
+has "$out" '^asked: perf programs --only c1 --rounds 2$'
 
 # A package is missing: it is fetched, in the first step.
 expect 0 quickstart INSTALLED=

@@ -42,7 +42,7 @@ head -c 24 /dev/urandom | base64 | tr -d '\n/+' >"$work/key" && chmod 600 "$work
 export SHUNT_TRACE=0 SHUNT_TUNE=slow_us=1 SHUNT_KEY=$work/key SHUNT_PASSPHRASE=hidden-word-1 PASSWORD=hidden-word-2
 start "$shunt" run python3 "$end" server
 port=$said server=$pid
-start env SHUNT_TUNE=spin_us=7 "$shunt" run python3 "$end" client "$port" payload-of-the-program
+start env SHUNT_TUNE=slow_us=1,spin_us=7 "$shunt" run python3 "$end" client "$port" payload-of-the-program
 client=$pid
 read -r own other <<<"$said"
 until "$shunt" stat --json "$client" 2>/dev/null | grep -q '"state": "linked"'; do
@@ -60,7 +60,7 @@ for file in versions.txt devices.json doctor.json stat.json environment.txt limi
 	"processes/$client/log.json" "processes/$server/trace.json"; do
 	[ -s "$files/$file" ] || problem "there is no $file"
 done
-has "$(cat "$files/processes/$client/environment.txt")" '^SHUNT_TUNE=spin_us=7$'
+has "$(cat "$files/processes/$client/environment.txt")" '^SHUNT_TUNE=slow_us=1,spin_us=7$'
 has "$(cat "$files/processes/$client/environment.txt")" '^SHUNT_PASSPHRASE=\(not shown\)$'
 has "$(cat "$files/processes/$client/maps")" 'libshunt.so'
 lacks "$(cat "$files/processes/$client/maps")" 'python3'

@@ -31,12 +31,13 @@ expect 7 "$shunt" run sh -c 'echo "$1"; exit 7' sh --help
 [ "$out" = --help ] || problem "the program got '$out'"
 [ -z "$err" ] || problem "said: $err"
 
-# Bad values: one line each, nothing started, 2. Unknown names: a warning.
 # Commands that are words of others now.
 for command in "compare perf programs" "devices doctor devices" "log trace slow"; do
 	expect 2 "$shunt" "${command%% *}" --help
 	has "$err" "it is .shunt ${command#* }.$"
 done
+
+# Bad values: one line each, nothing started, 2. Unknown names: a warning.
 expect 2 env SHUNT_TUNE=spin_us=abc SHUNT_DEVICE=hard "$shunt" run echo started
 lacks "$out" started
 has "$err" '^shunt run: SHUNT_TUNE: spin_us=abc .*0\.\.1000 us.*default.* 25$'

@@ -149,8 +149,8 @@ full adm "$fake" help
 full adm --help
 full run --help
 full advise --help
-full compare --list
-full compare --help
+full perf programs --list
+full perf programs --help
 full perf --help
 expect 0 sh -c "exec '$shunt' run true >&-"
 

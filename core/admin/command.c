@@ -54,7 +54,7 @@ static int run_failover(struct shunt_engine *engine, int count, char **words, st
 	else
 		shunt_answer_put(
 			answer,
-			"there is no link of which both ends keep what they have sent (retain)\n");
+			"there is no link of which both ends keep what they have sent (SHUNT_TUNE=retain=always)\n");
 	return count ? 0 : -1;
 }
 

@@ -54,7 +54,7 @@ static const char *waits_for(struct shunt_stream *stream)
 		return atomic_load(&stream->carried_since) ? "its peer's claim" : "its first byte";
 	if (atomic_load(&stream->usage) == SHUNT_USE_TOLD)
 		return "its peer's answer";
-	return atomic_load(&stream->usage) ? "longer use (brief)" : "its first use";
+	return atomic_load(&stream->usage) ? "longer use (SHUNT_TUNE=brief)" : "its first use";
 }
 
 /* The socket's: IPv4 addresses may be those of a socket of AF_INET6. */

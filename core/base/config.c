@@ -455,7 +455,7 @@ static void say_invalid(const struct shunt_config_row *row, const struct shunt_c
 		 quotable(why, printable, sizeof(printable)), *why ? "; " : "",
 		 shunt_config_range_text(row, range, sizeof(range)),
 		 row->flags & SIZE ? " (suffixes K, M, G)" : "",
-		 shunt_config_changed(row, c) ? "value of a file" : "default",
+		 shunt_config_changed(row, c) ? "value before" : "default",
 		 *used ? used : "none");
 }
 
@@ -521,6 +521,8 @@ static int set_words(struct shunt_config *c, const char *text,
 
 		memcpy(word, text, kept);
 		word[kept] = '\0';
+		if (length > kept)
+			strcpy(word + sizeof(word) - 4, "..."); /* no value */
 		invalid += set_word(c, word, listener);
 		text += length;
 	}
@@ -601,6 +603,10 @@ int shunt_config_change(struct shunt_config *c, const char *name, const char *te
 		snprintf(why, len, "there is no variable %s%s%s",
 			 quotable(name, quoted, sizeof(quoted)), word ? "; it is the word " : "",
 			 word ? word : "");
+		return -1;
+	}
+	if (row->type == SHUNT_CONFIG_WORDS) {
+		snprintf(why, len, "%s is set by its words: set WORD VALUE", name);
 		return -1;
 	}
 	if (row->live != SHUNT_CONFIG_LIVE || is_text(row)) {

@@ -63,7 +63,7 @@ static inline bool shunt_iov_next(struct shunt_iov *of, size_t most, struct iove
 	return true;
 }
 
-/* Copies `bytes` into the buffers, as *copy (`copy`) says; there is room for them. False: a fault. */
+/* Copies `bytes` into the buffers, as *copy says, a word of SHUNT_TUNE; there is room for them. False: a fault. */
 static inline bool shunt_iov_fill(struct shunt_iov *to, const uint8_t *from, size_t bytes,
 				  const uint64_t *copy)
 {

@@ -18,7 +18,9 @@ CAUSE(PEER_RULE, RULE, "of the peer")
 REASON(NO_SHUNT, "the peer runs without Shunt",
        "start each program that accepts at the peer's address with `shunt run`, or by its unit (docs/SERVICES.md)")
 CAUSE(NO_SHUNT, NO_SHUNT, "")
-CAUSE(NOT_HAD, NO_SHUNT, "or another process has the connection")
+
+REASON(NOT_HAD, "the peer does not have the connection", "start every process that accepts at the peer's address with Shunt")
+CAUSE(NOT_HAD, NOT_HAD, "")
 
 REASON(OTHER_HOST, "the peer is on another host, or in another network namespace",
        "to another host: an RDMA device at both (`shunt doctor devices`), and no SHUNT_DEVICE=soft; "
@@ -26,13 +28,14 @@ REASON(OTHER_HOST, "the peer is on another host, or in another network namespace
 CAUSE(OTHER_HOST, OTHER_HOST, "")
 
 REASON(UNREACHED, "the peer's host cannot be reached over RDMA",
-       "look at `shunt doctor devices` and `shunt ping HOST` on both hosts, and let UDP port 4791 through")
+       "`shunt doctor devices` and `shunt ping HOST` on both hosts say why: an address on the way to the peer, rdma_ucm, "
+       "UDP port 4791, ports of SHUNT_PORTS")
 CAUSE(NO_ROUTE, UNREACHED, "no device leads there")
 CAUSE(HOST_SILENT, UNREACHED, "it does not answer")
 CAUSE(HOST_UNASKED, UNREACHED, "it cannot be asked: `shunt doctor` has the cause")
 CAUSE(PEER_NO_GATE, UNREACHED, "the worker that has the connection has no device, or no free port of SHUNT_PORTS")
 
-REASON(KEY, "the hosts have no common key (SHUNT_KEY)", "copy one file with a secret to both hosts for SHUNT_KEY, and start both programs anew")
+REASON(KEY, "the hosts have no common key (SHUNT_KEY)", "copy one file with a secret to both hosts for SHUNT_KEY, or use SHUNT_TRUST=host at both; start both programs anew")
 CAUSE(OTHER_KEY, KEY, "the peer's host has another, or none")
 CAUSE(NO_KEY, KEY, "there is none here")
 
@@ -54,7 +57,8 @@ CAUSE(BROKE_EARLY, NO_LINK, "it broke before it was up")
 CAUSE(BROKE, NO_LINK, "it broke during the claim")
 
 REASON(TRUST, "the two processes may not share a link (SHUNT_TRUST)",
-       "SHUNT_TRUST=host at both ends; or run both as one user, dumpable, with the same capabilities")
+       "SHUNT_TRUST=host at both ends; or run both as one user, dumpable, with the same capabilities and a /proc; or start "
+       "both programs anew with one version of Shunt")
 CAUSE(OTHER_USER, TRUST, "the peer's rendezvous belongs to another user")
 CAUSE(UNTRACED, TRUST, "this process may not be traced by its own user")
 CAUSE(UNTRACEABLE, TRUST, "they may not trace each other")
@@ -72,20 +76,22 @@ REASON(UNSEEN, "the kernel does not show who holds the connection (sock_diag, AF
 CAUSE(UNSEEN, UNSEEN, "")
 
 REASON(UNPROVEN, "the peer could not prove that it holds the connection",
-       "find the process that has taken the name or shares the socket, or that is stopped; connect anew")
+       "find the process that has taken the name or shares the socket, or that is stopped or has changed its user; connect anew")
 CAUSE(DISPROVEN, UNPROVEN, "")
-CAUSE(SILENT, UNPROVEN, "in time")
+CAUSE(SILENT, UNPROVEN, "it took too long")
 CAUSE(UNPROVEN, UNPROVEN, "or does not take it for ours")
 
 REASON(UNUSED, "not used in time", "a program that connects, accepts or reads late may need a longer claim_ms (SHUNT_TUNE)")
 CAUSE(UNUSED, UNUSED, "after the peer's claim")
 CAUSE(PEER_UNUSED, UNUSED, "by the peer's program")
-CAUSE(NOT_CONNECTED, UNUSED, "not connected in time")
+CAUSE(NOT_CONNECTED, UNUSED, "the connect took too long")
 
-REASON(CLOSED, "closed before a link carried it, or used by another process too", "nothing is to be done: the connection was short, or another process uses it, too")
+REASON(CLOSED, "closed before it was claimed", "nothing is to be done: the connection was short")
 CAUSE(CLOSED, CLOSED, "")
-CAUSE(NOT_ATTACHED, CLOSED, "as the link was up")
-CAUSE(PEER_CLOSED, CLOSED, "by the peer")
+
+REASON(NOT_ATTACHED, "closed before the link was up, or used by another process too", "nothing is to be done")
+CAUSE(NOT_ATTACHED, NOT_ATTACHED, "")
+CAUSE(PEER_CLOSED, NOT_ATTACHED, "at the peer")
 
 REASON(PEER_NO_ROOM, "the peer has no room for it, or has closed it", "the peer's `shunt stat` and log say which; if room: a larger arena there (SHUNT_TUNE)")
 CAUSE(PEER_NO_ROOM, PEER_NO_ROOM, "")
@@ -96,11 +102,13 @@ CAUSE(NO_MEMORY, NO_MEMORY, "")
 CAUSE(NO_THREAD, NO_MEMORY, "for the service thread")
 CAUSE(SET_FULL, NO_MEMORY, "for its epoll set")
 
-REASON(NOT_LOCKED, "the memory of its rings cannot be locked: raise ulimit -l", "raise ulimit -l, or LimitMEMLOCK= of the unit, and start the program anew")
+REASON(NOT_LOCKED, "the memory of its rings cannot be locked (ulimit -l)", "raise ulimit -l, or LimitMEMLOCK= of the unit, and start the program anew")
 CAUSE(NOT_LOCKED, NOT_LOCKED, "")
-CAUSE(NO_REGIONS, NOT_LOCKED, "or no more memory regions")
 
-REASON(CONFINED, "too little address space is left for a link: raise ulimit -v", "raise ulimit -v, or LimitAS= of the unit, and start the program anew")
+REASON(NO_REGIONS, "the device has no more memory regions for its rings", "a larger mr (SHUNT_TUNE), or fewer connections of this device")
+CAUSE(NO_REGIONS, NO_REGIONS, "")
+
+REASON(CONFINED, "too little address space is left for a link (ulimit -v)", "raise ulimit -v, or LimitAS= of the unit, and start the program anew")
 CAUSE(CONFINED, CONFINED, "")
 
 REASON(ARENA_FULL, "the link's arena is full", "a larger arena, or a smaller ring_max (SHUNT_TUNE)")

@@ -287,7 +287,7 @@ static void take_port(struct shunt_directory *directory)
 	if (directory->listener < 0 && !directory->retry)
 		shunt_log(
 			SHUNT_LOG_INFO,
-			"port %u, of the directory for other hosts, is not to be had (error %d): its holder answers them (directory)",
+			"port %u, of the directory for other hosts, is not to be had (error %d): its holder answers them (SHUNT_TUNE=directory)",
 			ntohs(directory->port), -fd);
 	directory->retry = directory->listener < 0 ? shunt_now(directory->engine) + RETRY : 0;
 }

@@ -32,7 +32,7 @@ static void link_look_at(struct shunt_link *link, uint64_t now, uint64_t patienc
 	if (now - link->unused_since < patience)
 		return;
 	atomic_fetch_add(&link->engine->evicted, 1);
-	shunt_link_kill(link, "no connection has used it for a while (link_idle_s)");
+	shunt_link_kill(link, "no connection has used it for a while (SHUNT_TUNE=link_idle_s)");
 }
 
 void shunt_eviction_begin(struct shunt_service *service)

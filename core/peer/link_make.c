@@ -265,7 +265,7 @@ static const char *check_hello(struct shunt_link *link, const struct shunt_hello
 	if (hello->kind != link->device->kind->number)
 		return "it uses another kind of device (SHUNT_DEVICE)";
 	if (hello->nonces != link->nonces)
-		return "it proves its connections in another way (proof)";
+		return "it proves its connections in another way (SHUNT_TUNE=proof)";
 	if (hello->maps && !link->device->kind->size_arena)
 		return "it maps a part of what cannot be mapped";
 	if (hello->receives < 2 * SHUNT_CONTROL_RESERVE || hello->receives > 65536 ||

@@ -11,7 +11,7 @@ const char *shunt_left_text(uint8_t left)
 		"peer's operator",
 		"slow completions",
 		"SO_MAX_PACING_RATE",
-		"flip",
+		"SHUNT_TUNE=flip",
 		"no memory for what waits",
 		"handed back for good",
 		"the link failed",

@@ -11,7 +11,7 @@
 
 /*
  * Copies up to to->left bytes from the present ring, of those from stream offset `head` on; or passes them over.
- * `copy`: `copy`. How many. After a fault none, and to->bad. The kernel has what was sent together in one
+ * `copy`: that word of SHUNT_TUNE. How many. After a fault none, and to->bad. The kernel has what was sent together in one
  * buffer, too, and copies that whole or not at all.
  */
 static inline __attribute__((always_inline)) size_t

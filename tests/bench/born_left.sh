@@ -12,7 +12,7 @@ set -u
 builddir=${top_builddir:-.}
 born=$builddir/tests/bench/born
 shunt=$builddir/tools/shunt
-export SHUNT_TUNE=born=auto LEFT=1
+export SHUNT_TUNE=${SHUNT_TUNE-},born=auto LEFT=1
 : "${COUNT:=1000000}"
 scratch born_left ''
 

@@ -27,7 +27,7 @@ count_of() {
 # measure WORD SIZE HOW
 measure() {
 	local in options=${3/-/}
-	export SHUNT_TUNE=copy=$1
+	export SHUNT_TUNE=${SHUNT_TUNE-},copy=$1
 	start_telling $shunt_run "$copy" server
 	exec {in}<&-
 	timeout 60 $shunt_run "$copy" client "$server_port" "$2" "$(count_of "$2")" ${options//,/ }

@@ -29,7 +29,7 @@ for ((round = 1; round <= rounds; round++)); do
 	echo "round $round of $rounds" >&2
 	record rtt tcp "$(once "")"
 	for mode in $modes; do
-		record rtt $mode "$(once "env SHUNT_TUNE=poll=$mode $shunt_run")"
+		record rtt $mode "$(once "env SHUNT_TUNE=${SHUNT_TUNE-},poll=$mode $shunt_run")"
 	done
 done
 kill "${burners[@]}"

@@ -14,7 +14,7 @@ shapes=${SHAPES:-1x1 4x1 16x1 1x4 1x16 4x4}
 short=$builddir/tests/bench/short
 need "$short" jq
 need_shunt
-export SHUNT_TUNE=lanes=${LANES:-4},retain=always SHUNT_DEVICE=soft
+export SHUNT_TUNE=${SHUNT_TUNE-},lanes=${LANES:-4},retain=always SHUNT_DEVICE=soft
 
 # The statistics of a process.
 stat_of() { # PID FILTER

@@ -19,7 +19,7 @@ need_shunt
 
 # between hosts: bytes are kept until they have arrived, and the device fetches what is long
 path_of() { # DELAY STAGE-MAX
-	echo "env SHUNT_TUNE=retain=always,inline=256,slow_ms=0,dead_ms=10000,stage_max=$2" \
+	echo "env SHUNT_TUNE=${SHUNT_TUNE-},retain=always,inline=256,slow_ms=0,dead_ms=10000,stage_max=$2" \
 		"SHUNT_SOFT_MODEL=delay=$(($1 * 1000)),gbit=$gbit $shunt_run"
 }
 

@@ -52,7 +52,7 @@ check "it changes its rights by many calls: linked" serves accept rights yes
 check "it acts for others and comes back, for each request: on the link all the time" serves epoll borrowed yes 20000
 check "it sets no_new_privs with its connection on the link, and again: it stays there" serves epoll narrowed yes 20000
 # Ends of different users prove the connection first: the client waits for the link.
-export TEST_LINK=60000 SHUNT_TUNE=claim_ms=60000
+export TEST_LINK=60000 SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000
 # LeakSanitizer needs a thread at the end, which it cannot have; AddressSanitizer has setrlimit() to itself.
 export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0
 grep -q -- '-fsanitize=[a-z,]*address' "${top_builddir:-$builddir}/Makefile" ||
@@ -60,6 +60,7 @@ grep -q -- '-fsanitize=[a-z,]*address' "${top_builddir:-$builddir}/Makefile" ||
 check "the same by number, and it waits in poll: linked" serves poll threads-number yes
 check "the same with a listener that it was passed: linked" serves poll threads-number yes 2000 passed
 check "the same, and it has made no descriptor before: linked" serves accept threads-number yes 2000 passed
-unset TEST_LINK SHUNT_TUNE
+unset TEST_LINK
+SHUNT_TUNE+=,claim_ms=1000
 check "it sets a filter: one thread, and served on TCP" serves epoll filter no
 plan

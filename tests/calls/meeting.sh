@@ -226,7 +226,7 @@ export SHUNT_TUNE=${SHUNT_TUNE-},refused_ms=100
 check "a squatter that hangs up: on TCP" squats hang-up "$silent"
 check "one that speaks noise: on TCP" squats noise "$silent"
 check "one that says nothing: on TCP" squats silent "$silent"
-check "one that refuses claims: on TCP" squats refuse "the peer runs without Shunt: or another process has the connection"
+check "one that refuses claims: on TCP" squats refuse "the peer does not have the connection"
 check "one that sends elsewhere: on TCP" squats elsewhere "the peer runs without Shunt"
 check "one that sends in circles: on TCP" squats circle "no link to the peer could be made: redirected twice"
 check "one that accepts with what cannot be: on TCP" squats accept "no link to the peer could be made: it broke during the claim"

@@ -20,7 +20,7 @@ need_shunt
 one() {
 	local way=$1 what=$2
 	shift 2
-	if env SHUNT_TUNE="$way" "$@" > "$work/out" 2>&1; then
+	if env SHUNT_TUNE="${SHUNT_TUNE-},$way" "$@" > "$work/out" 2>&1; then
 		ok "$way $what ($(grep -E '^# [0-9]+ of' "$work/out" | tail -1 | cut -c3-))"
 	else
 		not_ok "$way $what"

@@ -11,7 +11,7 @@ set -u
 need python3
 need_shunt
 older=$here/older.py
-export SHUNT_TUNE=claim_ms=300,refused_ms=0 SHUNT_LOG=info
+export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=300,refused_ms=0 SHUNT_LOG=info
 
 stat_has() { # PID PATTERN
 	"$builddir/tools/shunt" stat --json "$1" 2>&1 | grep -qE -- "$2"
@@ -83,7 +83,8 @@ check "a server of an older version" older_server
 check "a client of an older version" older_client
 [ "${1-}" != version ] || plan
 echo "1..$tests"
-unset SHUNT_TUNE SHUNT_LOG
+SHUNT_TUNE+=,claim_ms=1000,refused_ms=2000
+unset SHUNT_LOG
 
 lacking=$builddir/tests/calls/lacking
 for how in enosys eperm; do

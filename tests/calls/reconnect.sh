@@ -12,7 +12,7 @@ rounds=${ROUNDS:-20}
 need "$transfer" jq
 need_shunt
 export TEST_LIMIT=${TEST_LIMIT:-600}	# a run is as long as it takes; what hangs ends all the same
-export SHUNT_TUNE=retain=always,return_ms=5,return_max_ms=20 SHUNT_LOG=${SHUNT_LOG:-error}
+export SHUNT_TUNE=${SHUNT_TUNE-},retain=always,return_ms=5,return_max_ms=20 SHUNT_LOG=${SHUNT_LOG:-error}
 
 total() {
 	"$builddir/tools/shunt" stat --json "$1" 2> /dev/null | jq ".[0].$2 // 0"

@@ -13,7 +13,7 @@ need "$space" prlimit
 ! grep -q -- '-fsanitize=[a-z,]*address' "$top_builddir/Makefile" || { echo "1..0 # SKIP a sanitizer needs address space"; exit 77; }
 need_shunt
 export SHUNT_LOG=${LEVEL:-info} SHUNT_TUNE=${SHUNT_TUNE-},brief=0
-short="too little address space is left for a link: raise ulimit -v"
+short="too little address space is left for a link (ulimit -v)"
 
 # serve WRAP CLIENTS and use WRAP: what they say and their statistics are in $work/run.*.
 serve() {

@@ -60,7 +60,7 @@ lasting() {
 if command -v strace > /dev/null; then
 	for n in few many; do
 		count bare.$n "" ${!n}
-		count shunted.$n "env SHUNT_TUNE=born=off,brief_first=1 $shunt_run" ${!n}
+		count shunted.$n "env SHUNT_TUNE=${SHUNT_TUNE-},born=off,brief_first=1 $shunt_run" ${!n}
 	done
 	check "a server of brief connections makes the calls it makes bare" same server
 	check "so does their client" same client

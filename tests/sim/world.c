@@ -33,23 +33,36 @@ static uint64_t pow2_between(int low, int high)
 	return 1ull << sim_between(low, high);
 }
 
+/* Rows of SHUNT_TUNE that the environment sets. */
+static void note_fixed(size_t row, void *arg)
+{
+	const char *name = shunt_config_rows[row].name;
+	bool *fixed = arg;
+
+	fixed[0] |= !strcmp(name, "poll");
+	fixed[1] |= !strcmp(name, "cqs");
+}
+
+/* poll and cqs of SHUNT_TUNE are for all seeds; other words are not looked at. */
 static void choose_polling(struct shunt_config *config)
 {
-	/* poll and cqs of SHUNT_TUNE are for all seeds; other words are not looked at. */
-	static struct shunt_config fixed = { .poll = UINT64_MAX, .cqs = UINT64_MAX };
+	bool fixed[2] = { false, false };
+	const struct shunt_config_listener listener = { .took = note_fixed, .arg = fixed };
 	const char *words = getenv("SHUNT_TUNE");
+	struct shunt_config given;
 
+	shunt_config_defaults(&given);
 	if (words)
-		shunt_config_set(&fixed, "SHUNT_TUNE", words, NULL);
+		shunt_config_set(&given, "SHUNT_TUNE", words, &listener);
 	config->poll = sim_below(5);
 	config->cqs = sim_between(1, 8);
 	config->spin_us = sim_one_in(2) ? 0 : sim_between(1, 30);
 	config->poll_retry = sim_one_in(2) ? sim_size(1000) : config->poll_retry;
 	config->poll_batch = sim_one_in(2) ? sim_between(1, 4) : sim_between(1, 64);
-	if (fixed.poll != UINT64_MAX)
-		config->poll = fixed.poll;
-	if (fixed.cqs != UINT64_MAX)
-		config->cqs = fixed.cqs;
+	if (fixed[0])
+		config->poll = given.poll;
+	if (fixed[1])
+		config->cqs = given.cqs;
 }
 
 /* A limit, a capacity with a reservation, or both. */

@@ -17,7 +17,7 @@ pace=${PACE:-3000}
 soak=$builddir/tests/soak/soak
 need "$soak"
 need_shunt
-export SHUNT_TUNE=${SHUNT_TUNE-flip=1M}
+export SHUNT_TUNE=flip=1M,${SHUNT_TUNE-}
 
 # of PID WHAT: a number of a process now.
 of() {

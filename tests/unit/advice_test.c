@@ -16,7 +16,7 @@ static void test_each_reason_has_advice(void **state)
 		const char *text = shunt_reason_text((enum shunt_reason)i);
 
 		if (!shunt_advice((enum shunt_reason)i))
-			fail_msg("tools/common/advice.c has nothing for: %s", text);
+			fail_msg("core/base/reason_table.h has no remedy for: %s", text);
 		assert_ptr_equal(shunt_advice_for(text), shunt_advice((enum shunt_reason)i));
 	}
 }

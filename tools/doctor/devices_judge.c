@@ -150,7 +150,7 @@ static void remark_iwarp(json_t *device)
 	if (!json_is_true(json_object_get(device, "iwarp")))
 		return;
 	set(device, "remark",
-	    "an iWARP device: other hosts ask at one TCP port who listens here (directory)");
+	    "an iWARP device: other hosts ask at one TCP port who listens here (SHUNT_TUNE=directory)");
 	set(device, "do", "let that port and those of SHUNT_PORTS through the firewall");
 }
 

@@ -146,7 +146,7 @@ void shunt_doctor_settings(struct shunt_findings *findings,
 
 	shunt_conf_read(&conf, &asker);
 	shunt_conf_load(&conf, &config, &asker, NULL);
-	shunt_config_unknown(list, add_doubt, findings);
+	shunt_config_unknown(list, shunt_config_former(list) ? add_invalid : add_doubt, findings);
 	shunt_config_contradictions(&config, add_doubt, findings);
 	check_policy(findings, &config);
 	check_choices(findings, &config);

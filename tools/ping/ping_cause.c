@@ -48,6 +48,14 @@ static bool has_reason(const struct ping_way *way, enum shunt_reason reason)
 	return !strcmp(ping_json_text(way->end, "reason"), text) || json_object_get(far, text);
 }
 
+/* This end's connection, and no other of the peer's. */
+static bool is_because(const struct ping_way *way, enum shunt_cause cause)
+{
+	return !strcmp(ping_json_text(way->end, "reason"),
+		       shunt_reason_text(shunt_reason_of(cause))) &&
+	       !strcmp(ping_json_text(way->end, "detail"), shunt_cause_detail(cause));
+}
+
 static bool is_true(const json_t *object, const char *key)
 {
 	return json_is_true(json_object_get(object, key));
@@ -244,8 +252,7 @@ static bool no_key(const struct ping_way *way, char *says)
 			   way->rendezvous.why[0] ? ": " : "", way->rendezvous.why);
 	if (way->far && is_true(way->far, "wants_key") && !is_true(way->far, "key"))
 		return say(says, "there is no key there, where SHUNT_TRUST=key wants one");
-	return has_reason(way, SHUNT_REASON_KEY) && !is_true(way->here, "key") &&
-	       say(says, "there is no usable key here");
+	return is_because(way, SHUNT_CAUSE_NO_KEY) && say(says, "there is no usable key here");
 }
 
 static bool other_key(const struct ping_way *way, char *says)
@@ -302,13 +309,15 @@ static bool memory_there(const struct ping_way *way, char *says)
 
 static bool shut(const struct ping_way *way, char *says)
 {
+	char text[SHUNT_CAUSE_ROOM];
+
 	if (way->rendezvous.answer == PING_SHUT)
 		return say(says, "the peer's process does not let this user's in");
 	if (!has_reason(way, SHUNT_REASON_TRUST))
 		return false;
-	return say(says, "%s: %s", shunt_reason_text(SHUNT_REASON_TRUST),
-		   *ping_json_text(way->end, "detail") ? ping_json_text(way->end, "detail") :
-							 "`shunt doctor` there says why");
+	if (strcmp(ping_json_text(way->end, "reason"), shunt_reason_text(SHUNT_REASON_TRUST)) != 0)
+		return say(says, "%s", shunt_reason_text(SHUNT_REASON_TRUST));
+	return say(says, "%s", shunt_reason_said(way->end, text, sizeof(text)));
 }
 
 static bool nobody(const struct ping_way *way, char *says)
@@ -327,7 +336,7 @@ static bool unasked(const struct ping_way *way, char *says)
 
 static bool unused(const struct ping_way *way, char *says)
 {
-	return has_reason(way, SHUNT_REASON_UNUSED) &&
+	return is_because(way, SHUNT_CAUSE_PEER_UNUSED) &&
 	       say(says, "the program there has not used the connection in time");
 }
 

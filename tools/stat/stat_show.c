@@ -85,7 +85,8 @@ static void show_registering(const json_t *process)
 		return;
 	if (from > 0)
 		printf("  blocking sends: registered in place from %s on (%s)\n",
-		       human((double)from, size), measured ? "measured" : "mr_threshold");
+		       human((double)from, size),
+		       measured ? "measured" : "SHUNT_TUNE=mr_threshold");
 	else
 		printf("  blocking sends: all are copied (%s)\n",
 		       measured ? "measured: a copy costs less up to 4 MiB" :

@@ -172,8 +172,8 @@ redis_rounds() {
 		for who; do
 			case $who in
 			tcp) wrap="" ;;
-			m-*) wrap="env SHUNT_TUNE=batch=${who#m-} SHUNT_SOFT_MODEL=$model $shunt_run" ;;
-			*) wrap="env SHUNT_TUNE=batch=$who $shunt_run" ;;
+			m-*) wrap="env SHUNT_TUNE=${SHUNT_TUNE-},batch=${who#m-} SHUNT_SOFT_MODEL=$model $shunt_run" ;;
+			*) wrap="env SHUNT_TUNE=${SHUNT_TUNE-},batch=$who $shunt_run" ;;
 			esac
 			redis_trace "$who" "$wrap" -t set -c 50 -P 16 -n "$requests"
 		done
@@ -197,7 +197,7 @@ mr_settings() {
 mr_trace() {
 	local mode=$1 mr=$2 modelled=$3 bytes=$4 count=$5 stat wrap rate who=$2.$3.$4.$1
 	stat=$(mktemp -d "$work/stat.XXXXXX")
-	wrap="env SHUNT_STATS=$stat/%p SHUNT_TUNE=batch=$mode$(mr_settings "$mr")"
+	wrap="env SHUNT_STATS=$stat/%p SHUNT_TUNE=${SHUNT_TUNE-},batch=$mode$(mr_settings "$mr")"
 	[ "$modelled" = real ] || wrap+=" SHUNT_SOFT_MODEL=$model"
 	wrap+=" $shunt_run"
 	rate=$(measure_pp "$wrap" "$wrap" rate -m blocking -q -w 100 -p 4 -s "$bytes" -n "$count")

@@ -61,7 +61,7 @@ END
 once() {
 	local kind=$1 count=$2 wrap="" asked="" i rate cpu switches events clients=()
 	[ "$kind" = tcp ] || {
-		wrap="env SHUNT_TUNE=poll=${kind%/*},cqs=${kind#*/} $shunt_run"
+		wrap="env SHUNT_TUNE=${SHUNT_TUNE-},poll=${kind%/*},cqs=${kind#*/} $shunt_run"
 		asked=$shunt
 	}
 	start_redis "$wrap"

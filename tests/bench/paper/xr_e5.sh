@@ -40,7 +40,7 @@ awk 'NR == 1 { open = $(NF - 3) } NR == 4 { printf "64K with the window: %+.0f%%
 open="SHUNT_TUNE=admit=none,window=0,window_wr=0"
 echo
 echo "--- shunt perf incast:$senders, real time, model $slow on both ends"
-export SHUNT_SOFT_MODEL=$slow	# commas cannot be in a variant
+export SHUNT_SOFT_MODEL=$slow
 perf xr_e5 --transports tcp --depth 4 \
 	--variant "open1M=$open,frag=1M" --variant "open64K=$open,frag=64K" \
 	--variant "window1M=SHUNT_TUNE=window=1M,frag=1M" \

@@ -10,7 +10,7 @@ command=$builddir/tools/shunt
 
 # device FILTER: of rxe0's object.
 device() {
-	"$command" devices --json >"$work/devices" && cat "$work/devices" >&2 &&
+	"$command" doctor devices --json >"$work/devices" && cat "$work/devices" >&2 &&
 		jq -e ".devices[] | select(.name == \"rxe0\") | $1" "$work/devices" >/dev/null
 }
 

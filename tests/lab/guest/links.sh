@@ -83,7 +83,7 @@ poor() {
 	$shunt_run "$many" client "$server_port" 3 3 idle <"$work/stay" {out}<&- >"$work/poor.answers" 2>"$work/poor" &
 	client=$!
 	children+=("$client")
-	within grep -q "cannot be locked: raise ulimit -l" "$work/poor" "$work/err" || rc=1
+	within grep -q "cannot be locked (ulimit -l)" "$work/poor" "$work/err" || rc=1
 	exec {out}>&-
 	wait "$client" && wait "$server_pid" && grep -q "^served 9$" "$work/poor.answers" && [ $rc = 0 ]
 }

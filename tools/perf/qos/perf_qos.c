@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/config.h"
 #include "tools/shunt.h"
 
 static const char help[] =
@@ -122,10 +123,12 @@ static int parse_transport(struct perf_qos_plan *plan)
 static int add_variable(char **variables)
 {
 	size_t count = 0;
+	char name[64];
 
 	while (variables[count])
 		count++;
-	if (strncmp(optarg, "SHUNT_", 6) || !strchr(optarg, '='))
+	snprintf(name, sizeof(name), "%.*s", (int)strcspn(optarg, "="), optarg);
+	if (!shunt_config_known(name) || !strchr(optarg, '='))
 		return usage_error("no SHUNT_VARIABLE=VALUE:", optarg);
 	if (count == PERF_QOS_VARIABLES_MAX)
 		return usage_error("more than 16 variables:", optarg);
