@@ -224,7 +224,7 @@ struct shunt_stream {
 	/* registry (engine.streams_lock) */
 	_Atomic int fd;		/* one number that names it; -1 once closed */
 	uint32_t numbers;	/* how many do */
-	struct shunt_stream *next_reap;
+	_Atomic(struct shunt_stream *) next_reap;	/* in engine.reap, whose last names itself; NULL: it is not there */
 	struct shunt_handing handing;
 	struct shunt_holders sharing;
 	uint8_t parting;	/* enum shunt_parting */

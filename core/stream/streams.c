@@ -239,7 +239,7 @@ static void free_locked(struct shunt_engine *engine, struct shunt_stream *stream
 {
 	shunt_assert_held(&engine->streams_lock);
 	if (!is_in_use(stream) || stream->holds || atomic_load(&stream->listed) ||
-	    stream->seat->link || stream->fd >= 0)
+	    atomic_load(&stream->next_reap) || stream->seat->link || stream->fd >= 0)
 		return;
 	atomic_store(&stream->state, SHUNT_UNUSED);
 	give_up_seat(stream);
@@ -388,10 +388,13 @@ void shunt_streams_released(struct shunt_stream *stream, uint8_t by)
 void shunt_streams_reap_later(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = shunt_stream_engine(stream);
-	struct shunt_stream *first = atomic_load(&engine->reap);
+	struct shunt_stream *first = atomic_load(&engine->reap), *none = NULL;
 
+	/* A link that ends has those looked at again that both ends have kept: they may be here already. */
+	if (!atomic_compare_exchange_strong(&stream->next_reap, &none, stream))
+		return;
 	do {
-		stream->next_reap = first;
+		atomic_store(&stream->next_reap, first ? first : stream);
 	} while (!atomic_compare_exchange_weak(&engine->reap, &first, stream));
 }
 
@@ -402,14 +405,14 @@ bool shunt_streams_reap(struct shunt_engine *engine)
 
 	shunt_assert_held(&engine->group.seats_lock);
 	while (stream) {
-		struct shunt_stream *next = stream->next_reap;
+		struct shunt_stream *next = atomic_exchange(&stream->next_reap, NULL);
 
 		/*
 		 * A thread that has just let go of it may still be about to leave its lane, which can go with its
 		 * last seat.
 		 */
 		shunt_streams_vacate(stream);
-		stream = next;
+		stream = next == stream ? NULL : next;
 	}
 	return any;
 }

@@ -59,8 +59,9 @@ sys.stdin.readline()
 linger = lambda: struct.unpack("ii", connection.getsockopt(socket.SOL_SOCKET, socket.SO_LINGER, 8))
 before = linger()
 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 7))
-print(*before, *linger(), flush=True)
+after = linger()
 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+print(*before, *after, flush=True)	# from here on it may be killed
 sys.stdin.readline()
 END
 

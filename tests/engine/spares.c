@@ -489,6 +489,27 @@ static void an_end_is_said_before_the_seat_goes(void **state)
 	end_spares();
 }
 
+/* A list that had it twice would have no end. */
+static void a_stream_is_reaped_once(void **state)
+{
+	struct shunt_stream *stream;
+
+	(void)state;
+	make(2);
+	stream = stream_of(&bed.pair[0].side[0]);
+	shunt_streams_reap_later(stream_of(&bed.pair[1].side[0]));
+	shunt_streams_reap_later(stream);
+	shunt_streams_reap_later(stream);
+	settle();
+	shunt_streams_reap_later(stream);
+	settle();
+	assert_null(atomic_load(&engines[0]->reap));
+	both_close(0);
+	both_close(1);
+	bed.pairs = 0;
+	end_spares();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -509,6 +530,7 @@ int main(void)
 		cmocka_unit_test(a_rest_may_be_over_at_once),
 		cmocka_unit_test(a_rest_is_all_that_is_said),
 		cmocka_unit_test(an_end_is_said_before_the_seat_goes),
+		cmocka_unit_test(a_stream_is_reaped_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
