@@ -384,6 +384,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 
 	shunt_lock_free(&stream->rx.lock);
 	shunt_lock_free(&stream->tx.lock);
+	atomic_store(&stream->next_reap, NULL);	/* the list is the parent's */
 	shunt_spare_inherit(engine, stream);
 	stream->births = NULL;
 	state = atomic_load(&stream->state);

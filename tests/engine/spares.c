@@ -8,6 +8,8 @@
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "core/api.h"
 #include "core/device/soft/soft.h"
 #include "core/stream/births.h"
@@ -489,6 +491,22 @@ static void an_end_is_said_before_the_seat_goes(void **state)
 	end_spares();
 }
 
+/* A fork's child has no such list, so its copy of the stream is in none. */
+static void is_in_no_list_of_a_child(const struct shunt_stream *stream)
+{
+	int status = -1;
+	pid_t child;
+
+	child = fork();	/* this process goes on as one that has none */
+	if (!child) {
+		shunt_engine_fork_prepare(engines[0]);
+		shunt_engine_fork_child(engines[0]);
+		_exit(atomic_load(&stream->next_reap) != NULL);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 /* A list that had it twice would have no end. */
 static void a_stream_is_reaped_once(void **state)
 {
@@ -500,6 +518,7 @@ static void a_stream_is_reaped_once(void **state)
 	shunt_streams_reap_later(stream_of(&bed.pair[1].side[0]));
 	shunt_streams_reap_later(stream);
 	shunt_streams_reap_later(stream);
+	is_in_no_list_of_a_child(stream);
 	settle();
 	shunt_streams_reap_later(stream);
 	settle();
