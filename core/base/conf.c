@@ -208,14 +208,7 @@ static void take_environment(struct layer *layer, bool missing)
 							.complain = complain_of_environment,
 							.arg = layer };
 
-	for (size_t i = 0; i < shunt_config_count && !shunt_config_is_word(&shunt_config_rows[i]);
-	     i++) {
-		const char *name = shunt_config_rows[i].name;
-		const char *text = layer->asker->get(name, layer->asker->arg);
-
-		if (text && *text)
-			shunt_config_set(layer->config, name, text, &listener);
-	}
+	shunt_config_take(layer->config, layer->asker->get, layer->asker->arg, &listener);
 	if (missing)
 		complain_of_environment(VARIABLE ": there is no such file", layer);
 }

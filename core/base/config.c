@@ -574,20 +574,29 @@ int shunt_config_check(struct shunt_config *c, void (*complain)(const char *, vo
 	return 1;
 }
 
-int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *name, void *arg),
-		      void *arg, void (*complain)(const char *line, void *arg), void *carg)
+int shunt_config_take(struct shunt_config *c, const char *(*get)(const char *name, void *arg),
+		      void *arg, const struct shunt_config_listener *listener)
 {
-	const struct shunt_config_listener listener = { .complain = complain, .arg = carg };
 	int invalid = 0;
 
-	shunt_config_defaults(c);
 	for (size_t i = 0; i < shunt_config_count && !shunt_config_is_word(&shunt_config_rows[i]);
 	     i++) {
 		const char *text = get(shunt_config_rows[i].name, arg);
 
 		if (text && *text)
-			invalid += shunt_config_set(c, shunt_config_rows[i].name, text, &listener);
+			invalid += shunt_config_set(c, shunt_config_rows[i].name, text, listener);
 	}
+	return invalid;
+}
+
+int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *name, void *arg),
+		      void *arg, void (*complain)(const char *line, void *arg), void *carg)
+{
+	const struct shunt_config_listener listener = { .complain = complain, .arg = carg };
+	int invalid;
+
+	shunt_config_defaults(c);
+	invalid = shunt_config_take(c, get, arg, &listener);
 	return invalid + shunt_config_check(c, complain, carg);
 }
 

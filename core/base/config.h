@@ -92,9 +92,8 @@ void shunt_config_defaults(struct shunt_config *c);
 int shunt_config_is_word(const struct shunt_config_row *row);
 
 /*
- * Reads every variable through get(name, arg), which returns NULL for one that is not set; an empty
- * value counts as not set. An invalid value is replaced by the default, and complain() gets one line (without a newline) that
- * says so; complain may be NULL. Returns the number of invalid values.
+ * All defaults, then shunt_config_take(). An invalid value is replaced by the default, and complain() gets one line
+ * (without a newline) that says so; complain may be NULL. Returns the number of invalid values.
  */
 int shunt_config_load(struct shunt_config *c, const char *(*get)(const char *name, void *arg),
 		      void *arg, void (*complain)(const char *line, void *arg), void *carg);
@@ -112,6 +111,12 @@ struct shunt_config_listener {
  */
 int shunt_config_set(struct shunt_config *c, const char *name, const char *text,
 		     const struct shunt_config_listener *listener);
+/*
+ * Every variable that get(name, arg) has; NULL and "" count as not set. How many values are invalid. Before there is an
+ * engine.
+ */
+int shunt_config_take(struct shunt_config *c, const char *(*get)(const char *name, void *arg),
+		      void *arg, const struct shunt_config_listener *listener);
 /* Values that exclude each other give way to their defaults; the number of such pairs. As above. */
 int shunt_config_check(struct shunt_config *c, void (*complain)(const char *line, void *arg),
 		       void *carg);
@@ -131,7 +136,7 @@ static inline uint64_t shunt_config_live(const uint64_t *field)
 /* Whether `name` ("SHUNT_…") is a variable of the table. */
 int shunt_config_known(const char *name);
 
-/* The word that has such a variable's name ("SHUNT_SPIN_US": "spin_us"), in `buf`; or NULL. */
+/* The word of SHUNT_TUNE with this name ("SHUNT_SPIN_US": "spin_us"); NULL: there is no word of this name. `buf` is for its letters. */
 const char *shunt_config_word_of(const char *name, char *buf, size_t len);
 
 /* Value, default and allowed range of a row as text; all return buf. */

@@ -114,7 +114,7 @@ static void complain_name(const char *name, complain_call *complain, void *arg)
 	review_say(line, complain, arg);
 }
 
-/* The name of a SHUNT_ variable in such an entry that the table has not, cut to the buffer; or NULL. */
+/* The name in "SHUNT_NAME=VALUE", cut to the buffer; NULL: it does not begin with SHUNT_, or it is a variable. */
 static const char *unknown_name(const char *entry, char name[NAME_MAX_BYTES])
 {
 	size_t length = strcspn(entry, "=");

@@ -37,7 +37,7 @@ CAUSE(PEER_NO_GATE, UNREACHED, "the worker that has the connection has no device
 
 REASON(KEY, "the hosts have no common key (SHUNT_KEY)", "copy one file with a secret to both hosts for SHUNT_KEY, or use SHUNT_TRUST=host at both; start both programs anew")
 CAUSE(OTHER_KEY, KEY, "the peer's host has another, or none")
-CAUSE(NO_KEY, KEY, "there is none here")
+CAUSE(NO_KEY, KEY, "this host has no key")
 
 REASON(TRANSLATED, "addresses are translated between the two",
        "let both use addresses that reach each other without NAT; or let both mount one SHUNT_DIR (docs/CONTAINERS.md)")

@@ -44,8 +44,8 @@ ENUM(copy, copy, "auto|memcpy|nt", 0, LIVE,
      "this host, a buffer that a device fetches from, and the program's. Auto does so only into a ring that lies in "
      "the cache of another core, and uses plain stores else")
 UINT(prefetch, prefetch, 0, 4 * K, 128, 0, "bytes", LIVE,
-	"so much of what has arrived is fetched into the cache by the poll that finds it, before the program reads it; 0 "
-	"is none")
+	"so much of what has arrived is fetched into the cache by the poll that finds it, before the program reads it. 0 "
+	"fetches nothing")
 ENUM(batch, batch, "single|merge|chain|hybrid", 3, LIVE,
 	"how sends that could not be posted at once are posted. Single posts each alone, merge joins adjacent ones, "
 	"chain posts those of all streams with one doorbell, and hybrid does both")
