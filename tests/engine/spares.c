@@ -501,7 +501,7 @@ static void is_in_no_list_of_a_child(const struct shunt_stream *stream)
 	if (!child) {
 		shunt_engine_fork_prepare(engines[0]);
 		shunt_engine_fork_child(engines[0]);
-		_exit(atomic_load(&stream->next_reap) != NULL);
+		_exit(atomic_load(&stream->next_reap) ? 1 : 0);
 	}
 	assert_int_equal(waitpid(child, &status, 0), child);
 	assert_int_equal(status, 0);
