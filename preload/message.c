@@ -37,9 +37,9 @@ static ssize_t kernels(void)
 	return shunt_fail(ENOLINK);
 }
 
-static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, int flags)
+/* `several`: it is one of sendmmsg()'s. */
+static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, int flags, bool several)
 {
-	bool several = shunt_signal_defer.depth;
 	struct shunt_stream *stream;
 	int served, error;
 	ssize_t sent;
@@ -96,10 +96,10 @@ static void tell_unread(int fd, struct shunt_stream *stream, struct msghdr *mess
 	message->msg_controllen = room < space ? room : space;
 }
 
-static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int flags)
+/* `several`: it is one of recvmmsg()'s. */
+static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int flags, bool several)
 {
 	struct shunt_stream *stream = shunt_linked(&fd);
-	bool several = shunt_signal_defer.depth;
 	int served = flags, error;
 	size_t room;
 	ssize_t got;
@@ -133,12 +133,12 @@ static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int fla
 
 ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	return send_message(fd, message, flags);
+	return send_message(fd, message, flags, false);
 }
 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 {
-	return recv_message(fd, message, flags);
+	return recv_message(fd, message, flags, false);
 }
 
 static void pass_rights(const struct mmsghdr *messages, unsigned int count)
@@ -184,7 +184,7 @@ static SHUNT_INLINE int send_messages(int fd, struct mmsghdr *messages, unsigned
 	int saved = errno;
 
 	for (done = 0; done < count && done < SHUNT_PIECES_MAX; done++) {
-		sent = send_message(fd, &messages[done].msg_hdr, flags);
+		sent = send_message(fd, &messages[done].msg_hdr, flags, shunt_signal_defer.depth);
 		if (sent < 0)
 			break;
 		messages[done].msg_len = (unsigned int)sent;
@@ -263,7 +263,7 @@ static SHUNT_INLINE int recv_messages(int fd, struct mmsghdr *messages, unsigned
 	ssize_t got = 0;
 
 	for (done = 0; done < count;) {
-		got = recv_message(fd, &messages[done].msg_hdr, flags & ~MSG_WAITFORONE);
+		got = recv_message(fd, &messages[done].msg_hdr, flags & ~MSG_WAITFORONE, true);
 		if (got < 0)
 			break;
 		messages[done++].msg_len = (unsigned int)got;
