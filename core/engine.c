@@ -50,7 +50,7 @@
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
 
 const struct shunt_hooks shunt_engine_hooks = {
-	.device = { .opened = shunt_fault_device_attach, .failed = shunt_links_qp_failed, .joined = shunt_links_qp_joined },
+	.device = { .opened = shunt_fault_device_attach, .failed = shunt_links_qp_failed, .overflowed = shunt_links_cq_failed, .lost = shunt_links_device_lost, .joined = shunt_links_qp_joined },
 	.apply = shunt_inbound_apply,
 	.notify = shunt_epset_notify,
 	.ring_in = shunt_companion_ring_in,

@@ -31,6 +31,9 @@ enum shunt_which { SHUNT_SOFT, SHUNT_VERBS, SHUNT_VERBS_LAST = SHUNT_VERBS + 3, 
 
 #define SHUNT_JOINS_LATER 1
 
+/* Queues of the device, or memory regions for the rings of streams. */
+enum shunt_short_of { SHUNT_SHORT_OF_QUEUES, SHUNT_SHORT_OF_RINGS };
+
 struct shunt_device {
 	bool open;
 	uint64_t closed_until;			/* there was none: nobody looks again before; service thread */
@@ -40,9 +43,12 @@ struct shunt_device {
 	struct ibv_comp_channel *channel;	/* of all CQs */
 	struct ibv_device_attr limits;
 	uint8_t port;				/* of the device */
+	bool gone;				/* it was removed or reset: nothing that it has can be used */
+	bool marks_pages;			/* a fork's child has no page that is registered with it */
+	uint32_t users;				/* domains and pages that are out; it is not closed before; service thread */
 	bool by_cm; /* its queue pairs are connected by the connection manager alone: iWARP */
 	uint32_t sq_depth, rq_depth;		/* of a lane's queues, powers of two; no more than the device has */
-	uint32_t cq_room;			/* lanes that one CQ can have, so that it never overflows (PF-09) */
+	uint32_t most_inline;			/* bytes that a WR of its queue pairs may carry; UINT32_MAX: as many as the kind has */
 	struct shunt_source source;		/* of the service thread's epoll, where the kind has something to hear */
 	struct shunt_loop *loop;
 	struct shunt_group *group;		/* in which its CQs are polled */
@@ -61,6 +67,10 @@ struct shunt_device_hooks {
 	void (*opened)(struct shunt_device *device);
 	/* The queue pair (NULL: each of the device) is of no use any more. Service thread, as is the next. */
 	void (*failed)(struct shunt_device *device, const struct ibv_qp *qp, const char *why);
+	/* A completion queue of it has lost completions. */
+	void (*overflowed)(struct shunt_device *device, const struct ibv_cq *cq);
+	/* It is no more: no descriptor of it may be slept on. */
+	void (*lost)(struct shunt_device *device);
 	/* As SHUNT_JOINS_LATER has announced. */
 	void (*joined)(struct shunt_device *device, const struct ibv_qp *qp);
 };
@@ -70,8 +80,10 @@ struct shunt_device_kind {
 	uint32_t number;	/* as HELLO says it */
 	uint32_t streams;	/* control lines of a link; each is registered as long as the link lives */
 	uint32_t lanes;		/* of a link, where `lanes` leaves it to us */
+	uint32_t cq_lanes;	/* for how many of them the first completion queue is made */
 	uint32_t max_inline;	/* worth asking for in create_qp, which gives what it can */
 	bool zero_based;	/* a peer calls the first byte of an arena 0, not by its address here */
+	bool doubted;		/* what it has is found out when it is opened (selftest.h) */
 	bool copies;		/* it copies what a WR carries itself, and knows SHUNT_SEND_PLAIN and SHUNT_SEND_PAST */
 
 	/* Fills context, verbs and port; the device of that name, of a way, or whichever there is (NULL). 0, or -errno and words in `error`. */
@@ -93,8 +105,8 @@ struct shunt_device_kind {
 	int (*discard)(struct ibv_pd *pd, void *addr, size_t bytes);
 	/* It can do so while a memory region has them. NULL: it cannot. */
 	bool (*gives_pages)(struct ibv_pd *pd);
-	/* Why no more of it can be registered; why there are no rings for a stream. */
-	enum shunt_cause (*shortage)(void);
+	/* Why there is no more of it. `error`: the device's, -errno. */
+	enum shunt_cause (*shortage)(enum shunt_short_of what, int error);
 
 	/*
 	 * The address of a QP in INIT for the peer, and its descriptors (the device's). Returns the

@@ -110,9 +110,10 @@ static void soft_kind_free_arena(struct shunt_device *device, void *arena, size_
 	(void)device, (void)arena, (void)bytes;	/* goes with its domain */
 }
 
-static enum shunt_cause soft_kind_shortage(void)
+static enum shunt_cause soft_kind_shortage(enum shunt_short_of what, int error)
 {
-	return SHUNT_CAUSE_ARENA_FULL;
+	(void)error;
+	return what == SHUNT_SHORT_OF_RINGS ? SHUNT_CAUSE_ARENA_FULL : SHUNT_CAUSE_NO_QUEUES;
 }
 
 static int soft_kind_tell(struct shunt_device *device, struct ibv_qp *qp, void *address, int fds[2])
@@ -184,6 +185,7 @@ const struct shunt_device_kind shunt_device_soft = {
 	.number = 1,
 	.streams = 65536,
 	.lanes = 1,	/* its QPs are as fast as memory is: more of them only take some */
+	.cq_lanes = 32, /* its queues take memory as they fill */
 	.max_inline = UINT32_MAX,
 	.zero_based = true,
 	.copies = true,

@@ -110,14 +110,32 @@ static void close_device(struct shunt_fds *fds, struct verbs_device *verbs)
 	verbs_close(verbs);
 }
 
+/* The kernel has taken its objects, by a driver's reload or a reset; its descriptors are ready for ever. */
+static void device_lost(struct shunt_device *device)
+{
+	if (device->gone)
+		return;
+	device->gone = true;
+	shunt_loop_remove(device->loop, device->context->async_fd);
+	device->hooks->lost(device);
+}
+
+/* Another index, another LID: what is connected keeps what it had, what comes next needs the new one. */
+static void port_changed(struct shunt_device *device, int port)
+{
+	struct own *own = own_of(device);
+
+	if (port == device->port && !verbs_port_again(&own->device, &own->way))
+		shunt_log(SHUNT_LOG_WARN, "%s, port %u, has no address any more", device->context->device->name, device->port);
+}
+
 /* Something may have happened to the device or one of its QPs. */
 static void async_ready(struct shunt_source *source, uint32_t events)
 {
 	struct shunt_device *device = shunt_loop_owner(source, struct shunt_device, source);
 	struct ibv_async_event event;
 
-	(void)events;
-	while (!device->verbs->get_async_event(device->context, &event)) {
+	while (!device->gone && !device->verbs->get_async_event(device->context, &event)) {
 		switch (event.event_type) {
 		case IBV_EVENT_QP_FATAL:
 		case IBV_EVENT_QP_REQ_ERR:
@@ -125,19 +143,30 @@ static void async_ready(struct shunt_source *source, uint32_t events)
 			device->hooks->failed(device, event.element.qp, "its queue pair failed");
 			break;
 		case IBV_EVENT_CQ_ERR:
-			device->hooks->failed(device, NULL, "a completion queue overflowed");
+			device->hooks->overflowed(device, event.element.cq);
 			break;
-		case IBV_EVENT_PORT_ERR:
-			device->hooks->failed(device, NULL, "the device's port is down");
+		case IBV_EVENT_PORT_ERR:	/* it may be the other port's */
+			if (event.element.port_num == device->port)
+				device->hooks->failed(device, NULL, "the device's port is down");
 			break;
 		case IBV_EVENT_DEVICE_FATAL:
-			device->hooks->failed(device, NULL, "the device failed");
+			device_lost(device);
+			break;
+		case IBV_EVENT_GID_CHANGE:
+		case IBV_EVENT_LID_CHANGE:
+		case IBV_EVENT_PKEY_CHANGE:
+		case IBV_EVENT_PORT_ACTIVE:
+		case IBV_EVENT_CLIENT_REREGISTER:
+		case IBV_EVENT_SM_CHANGE:
+			port_changed(device, event.element.port_num);
 			break;
 		default:
 			break;
 		}
 		device->verbs->ack_async_event(&event);
 	}
+	if (events & (EPOLLERR | EPOLLHUP))
+		device_lost(device);
 }
 
 /* An iWARP device has no WRITE_WITH_IMM, and the connection manager alone connects its queue pairs. */
@@ -190,6 +219,8 @@ static int verbs_kind_open(struct shunt_device *device, const char *name,
 	device->own = own;
 	device->verbs = &verbs->verbs;
 	device->port = verbs->port.number;
+	device->gone = false;
+	device->marks_pages = verbs->marks_pages;
 	shunt_log(SHUNT_LOG_INFO, "device %s, port %u", verbs->context->device->name, device->port);
 	return 0;
 
@@ -207,7 +238,7 @@ static bool verbs_kind_leads(const struct shunt_device *device, const struct shu
 	const struct own *own = device->own;
 
 	/* The port may not know the way's address: it has chosen another then. Addresses of iWARP are not a port's. */
-	return !strcmp(device->context->device->name, way->device) && device->port == way->port &&
+	return !device->gone && !strcmp(device->context->device->name, way->device) && device->port == way->port &&
 	       (device->by_cm || !memcmp(&own->device.port.gid, &way->gid, sizeof(way->gid)) ||
 		!memcmp(&own->way.gid, &way->gid, sizeof(way->gid)));
 }
@@ -270,14 +301,18 @@ static void verbs_kind_free_arena(struct shunt_device *device, void *arena, size
 	shunt_guard_unmap(arena, bytes);
 }
 
-/* Registered memory is locked memory. */
-static enum shunt_cause verbs_kind_shortage(void)
+/* Queues and regions are locked memory. The kernel's rdma controller says EAGAIN (rdma.max). */
+static enum shunt_cause verbs_kind_shortage(enum shunt_short_of what, int error)
 {
 	struct rlimit limit;
 
-	if (getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
-		return SHUNT_CAUSE_NO_REGIONS;
-	return SHUNT_CAUSE_NOT_LOCKED;
+	if (error == -EAGAIN)
+		return SHUNT_CAUSE_RDMA_CGROUP;
+	if (error == -EOPNOTSUPP)
+		return SHUNT_CAUSE_NO_RC;
+	if (error == -ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY)
+		return SHUNT_CAUSE_NOT_LOCKED;
+	return what == SHUNT_SHORT_OF_RINGS ? SHUNT_CAUSE_NO_REGIONS : SHUNT_CAUSE_NO_QUEUES;
 }
 
 static int verbs_kind_discard(struct ibv_pd *pd, void *addr, size_t bytes)
@@ -378,7 +413,9 @@ const struct shunt_device_kind shunt_device_verbs = {
 	.number = 2,
 	.streams = 8192,
 	.lanes = 4, /* RB-21: an RNIC has several engines, and each QP has one of them */
+	.cq_lanes = 4, /* a first link's: its entries are pinned whether they are used or not */
 	.max_inline = 256,
+	.doubted = true,
 	.open = verbs_kind_open,
 	.leads = verbs_kind_leads,
 	.close = verbs_kind_close,

@@ -11,4 +11,5 @@ device_sources = \
 	core/device/itself.c core/device/itself.h \
 	core/device/page.c core/device/page.h \
 	core/device/psn.c core/device/psn.h \
+	core/device/selftest.c core/device/selftest.h \
 	core/device/page_verbs.c core/device/page_verbs.h

@@ -281,7 +281,7 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_seat *seat, enu
 		return false;
 	i = next(chain, seat, work, value);
 	number = lane->sent + i + 1;
-	chain->sge[i] = (struct ibv_sge) { .addr = (uintptr_t)&chain->value[i], .length = 8 };
+	chain->sge[i] = shunt_wr_word_sge(lane, &chain->value[i], number);
 	shunt_wr_fill(&chain->wr[i], &chain->sge[i], 1,
 	     shunt_wr_flags(lane, number, chain->bytes, 8, false, work == SHUNT_WORK_HANDBACK ||
 		       (work == SHUNT_WORK_RELEASE && shunt_lane_keeps(lane))) |

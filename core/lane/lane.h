@@ -71,6 +71,9 @@ struct shunt_lane {
 	uint32_t copies_from;		/* bytes of a WR from which on copying.c says how the device copies them */
 	bool copies_past;		/* SHUNT_TUNE=copy=nt: past the caches */
 	uint32_t max_inline, frag_bytes, sq_depth, signal_every;
+	uint32_t sq_slots;	/* of sq_depth, that are used: one less, so that a CQ is a power of two less one */
+	uint64_t *words;	/* sq_depth registered ones, a WR's own each, where the device takes none inline; else NULL */
+	uint32_t words_lkey;
 	uint32_t max_sges;	/* parts that one WR may have: no more than SHUNT_LANE_SGES */
 	uint32_t reserve;		/* SHUNT_CONTROL_RESERVE */
 	_Atomic bool merges; /* `batch`; written with the lock, read with none */
@@ -131,6 +134,7 @@ struct shunt_lane {
 
 	/* service thread: keepalive.c */
 	uint64_t seen_sent, seen_received;	/* at the last look */
+	uint64_t seen_retired, stuck_since;	/* the same; ns: since when it is the same though more was sent, 0: it is not */
 	uint64_t probe;			/* number of the WR that asks whether the peer is there */
 	uint64_t asked_at;		/* ns: when a command has posted `probe`; 0: none waits for it. lane.lock */
 

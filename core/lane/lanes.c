@@ -30,6 +30,8 @@ static void choose_pin_from(struct shunt_link *link)
 	struct shunt_group *group = link->device->group;
 	uint64_t from = group->config->mr_threshold;
 
+	if (link->device->marks_pages)
+		from = 0;	/* the program's children would not have its buffer */
 	if (from == SHUNT_ZERO_COPY_AUTO) {
 		from = shunt_zero_copy_measure(link->device->verbs, link->pd, group->sys->now);
 		shunt_log(SHUNT_LOG_INFO, "measured: blocking sends register their buffer from %llu bytes on",
@@ -37,26 +39,6 @@ static void choose_pin_from(struct shunt_link *link)
 	}
 	atomic_store(&group->common->pin_from, from ? from : UINT64_MAX);
 	atomic_store(&group->common->pin_from_chosen, true);
-}
-
-/* Devices say EINVAL where they cannot carry so much inline, and some are content with less. */
-static struct ibv_qp *create_qp(struct shunt_link *link, struct ibv_qp_init_attr *init)
-{
-	uint32_t most = link->device->kind->max_inline;
-	struct ibv_qp *qp;
-
-	if (init->cap.max_inline_data > most)
-		init->cap.max_inline_data = most;
-	for (;;) {
-		struct ibv_qp_init_attr asked = *init;
-
-		qp = link->device->verbs->create_qp(link->pd, &asked);
-		if (qp || init->cap.max_inline_data < 2 * SHUNT_INLINE_LEAST) {
-			*init = asked;
-			return qp;
-		}
-		init->cap.max_inline_data /= 2;
-	}
 }
 
 static int partition_of(const struct shunt_link *link)
@@ -72,6 +54,38 @@ static uint32_t sges_of(int64_t most)
 	return most < SHUNT_LANE_SGES ? (uint32_t)most : SHUNT_LANE_SGES;
 }
 
+static uint32_t inline_wanted(const struct shunt_link *link)
+{
+	uint64_t wanted = link->device->group->config->inline_bytes;
+
+	if (wanted > link->device->kind->max_inline)
+		wanted = link->device->kind->max_inline;
+	return wanted < link->device->most_inline ? (uint32_t)wanted : link->device->most_inline;
+}
+
+static uint64_t words_bytes(const struct shunt_lane *lane)
+{
+	uint64_t bytes = lane->sq_depth * sizeof(*lane->words);
+
+	return bytes < 1u << SHUNT_ARENA_MIN_LOG ? 1u << SHUNT_ARENA_MIN_LOG : bytes;
+}
+
+/* A device that takes no word inline fetches it from where it lies until the WR is complete. */
+static bool make_words(struct shunt_lane *lane)
+{
+	const struct ibv_mr *mr;
+	uint64_t offset;
+
+	if (lane->max_inline >= SHUNT_INLINE_LEAST)
+		return true;
+	offset = shunt_arena_take(&lane->link->arena, words_bytes(lane), &mr);
+	if (offset == UINT64_MAX)
+		return false;
+	lane->words = (uint64_t *)(void *)(lane->link->arena_base + offset);
+	lane->words_lkey = mr->lkey;
+	return true;
+}
+
 static int make_queue_pair(struct shunt_lane *lane)
 {
 	struct shunt_link *link = lane->link;
@@ -80,9 +94,9 @@ static int make_queue_pair(struct shunt_lane *lane)
 	struct ibv_cq *cq = shunt_devices_cq(group, link->device);
 	struct ibv_qp_init_attr init = {
 		.qp_context = lane, .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = lane->sq_depth, .max_recv_wr = lane->rq_depth,
-			 .max_send_sge = sges_of(device->limits.max_sge), .max_recv_sge = 1,
-			 .max_inline_data = shunt_narrow_u32(group->config->inline_bytes) },
+		.cap = { .max_send_wr = lane->sq_slots, .max_recv_wr = lane->rq_depth,
+			 .max_send_sge = lane->retains ? 1 : sges_of(device->limits.max_sge), .max_recv_sge = 1,
+			 .max_inline_data = inline_wanted(link) },
 	};
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_INIT, .port_num = device->port,
 				    .qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -90,17 +104,18 @@ static int make_queue_pair(struct shunt_lane *lane)
 	int partition = partition_of(link);
 
 	if (!cq)
-		return -ENOMEM;
+		return -errno;
 	if (partition < 0)
 		return partition;
 	attr.pkey_index = (uint16_t)partition;
-	lane->qp = create_qp(link, &init);
+	errno = ENOMEM;	/* not each provider says why (bnxt_re) */
+	lane->qp = device->verbs->create_qp(link->pd, &init);
 	if (!lane->qp)
-		return -ENOMEM;
+		return -errno;
 	atomic_fetch_add(&group->common->queue_pairs, 1);
-	if (init.cap.max_inline_data < SHUNT_INLINE_LEAST)
-		return -EOPNOTSUPP;
-	lane->max_inline = init.cap.max_inline_data;
+	lane->max_inline = device->most_inline ? init.cap.max_inline_data : 0;	/* not all are to be believed */
+	if (!make_words(lane))
+		return -ENOMEM;
 	lane->max_sges = sges_of(init.cap.max_send_sge);
 	lane->fetches = lane->max_inline < lane->frag_bytes;
 	lane->backlog = device->kind->backlog ? device->kind->backlog(lane->qp) : NULL;
@@ -119,6 +134,9 @@ static void unmake(struct shunt_lane *lane)
 		device->kind->part(lane->link->device, lane->qp);
 	if (lane->qp)
 		device->verbs->destroy_qp(lane->qp);
+	if (lane->words)
+		shunt_arena_give(&lane->link->arena, (uint64_t)((uint8_t *)lane->words - lane->link->arena_base),
+				 words_bytes(lane));
 	shunt_lane_fini(lane);
 	memset(lane, 0, sizeof(*lane));
 }

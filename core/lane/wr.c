@@ -37,9 +37,9 @@ bool shunt_wr_probe(struct shunt_lane *lane, uint64_t *number)
 bool shunt_wr_word(struct shunt_lane *lane, uint64_t word, uint64_t addr, uint32_t rkey,
 		   uint64_t *number)
 {
-	struct ibv_sge from = { (uintptr_t)&word, sizeof(word), 0 };
+	struct ibv_sge from = shunt_wr_word_sge(lane, &word, lane->sent + 1);
 	struct ibv_send_wr wr = { .sg_list = &from, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
-				  .send_flags = IBV_SEND_INLINE,
+				  .send_flags = lane->words ? 0 : IBV_SEND_INLINE,
 				  .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
 
 	return post_apart(lane, &wr, number);
@@ -59,7 +59,7 @@ bool shunt_wr_plain(struct shunt_lane *lane, struct ibv_sge *from, uint64_t addr
 	struct ibv_send_wr wr = { .wr_id = lane->sent + 1, .sg_list = from, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
 				  .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
 
-	if (shunt_wr_out(lane, SLOTS_FREE) >= lane->sq_depth)
+	if (shunt_wr_out(lane, SLOTS_FREE) >= lane->sq_slots)
 		return false;
 	wr.send_flags = shunt_wr_flags(lane, lane->sent + 1, 0, from->length, false, false);
 	if (!shunt_wr_post(lane, &wr, 1))

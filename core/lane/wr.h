@@ -42,7 +42,7 @@ static inline enum shunt_limit shunt_wr_slots(struct shunt_lane *lane, uint32_t 
 	if (__builtin_expect(atomic_load_explicit(&lane->allowed, memory_order_acquire) <= next - lane->reads + reserve, 0))
 		return SHUNT_LIMIT_RECEIVES;
 	if (__builtin_expect(next - atomic_load_explicit(&lane->retired, memory_order_acquire) >=
-			     lane->sq_depth, 0))
+			     lane->sq_slots, 0))
 		return SHUNT_LIMIT_SQ;
 	return SHUNT_LIMIT_NONE;
 }
@@ -196,6 +196,18 @@ static inline bool shunt_wr_goes_round(const struct shunt_lane *lane,
 {
 	return __builtin_expect(piece < bytes && bytes <= SHUNT_WR_ROUND, 0) &&
 	       !((offset + piece) & (out->ring.bytes - 1)) && bytes - piece <= lane->frag_bytes;
+}
+
+/* A control word for WR `number`: inline, or from the lane's registered memory. `word` stays until it is posted. */
+static inline struct ibv_sge shunt_wr_word_sge(const struct shunt_lane *lane, const uint64_t *word, uint64_t number)
+{
+	uint64_t *kept;
+
+	if (__builtin_expect(lane->words == NULL, 1))
+		return (struct ibv_sge) { .addr = (uintptr_t)word, .length = sizeof(*word) };
+	kept = &lane->words[number & (lane->sq_depth - 1)];
+	*kept = *word;
+	return (struct ibv_sge) { .addr = (uintptr_t)kept, .length = sizeof(*kept), .lkey = lane->words_lkey };
 }
 
 static inline void shunt_wr_silence(struct ibv_send_wr *wr)

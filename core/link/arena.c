@@ -158,10 +158,11 @@ int shunt_arena_init(struct shunt_arena *arena, const struct shunt_arena_memory 
 	result = divide(arena, memory);
 	if (result)
 		return result;
+	errno = 0;
 	arena->lines = register_part(arena, 0, memory->reserved);
 	if (memory->guarded && end_of_lines(memory) <= memory->bytes)
 		shunt_guard_inside(memory->base + end_of_lines(memory) - shunt_guard_page());
-	return arena->lines ? 0 : -ENOMEM;
+	return arena->lines ? 0 : -(errno ? errno : ENOMEM);
 }
 
 int shunt_arena_bound(struct shunt_arena *arena, uint64_t bytes)

@@ -95,7 +95,7 @@ static void grant(struct shunt_link *link, struct shunt_stream *stream,
 	enum shunt_cause cause = forbidden ? SHUNT_CAUSE_URING : SHUNT_CAUSE_NOT_ATTACHED;
 
 	if (result && !forbidden && !held)
-		cause = link->device->kind->shortage();
+		cause = link->device->kind->shortage(SHUNT_SHORT_OF_RINGS, -ENOMEM);
 	if (!result && link->nonces) {
 		result = shunt_proof_chance(stream, message.accept.chance) ? 0 : -EAGAIN;
 		if (result)

@@ -41,9 +41,11 @@ static int make_memory(struct shunt_link *link)
 		memory.blocks = SHUNT_ARENA_BLOCKS_CONFINED;
 	}
 	memory.reserved = streams * sizeof(struct shunt_control);
+	errno = 0;
 	link->pd = device->verbs->alloc_pd(device->context);
 	if (!link->pd)
-		return -ENOMEM;
+		return errno ? -errno : -ENOMEM;
+	device->users++;
 	if (link->channel.proves && shunt_devices_set_apart(&link->engine->group, device, link->pd))
 		return -EMFILE;
 	shunt_share_begin(link);
@@ -57,26 +59,20 @@ static int make_memory(struct shunt_link *link)
 	return link->table ? 0 : -ENOMEM;
 }
 
-/* All else there is, it has. */
-static bool lacks_memory(const struct shunt_link *link)
-{
-	return link->arena_base && !link->arena.lines;
-}
-
 /* `result`: of equip(). */
 static enum shunt_cause link_say_why(const struct shunt_link *link, int result)
 {
 	char text[SHUNT_CAUSE_ROOM];
+	enum shunt_cause cause;
 
 	if (result == -ENOSPC) {
 		shunt_log(SHUNT_LOG_INFO, "no link could be made: %s",
 			  shunt_reason_text(SHUNT_REASON_CONFINED));
 		return SHUNT_CAUSE_CONFINED;
 	}
-	shunt_log(SHUNT_LOG_WARN, "no link could be made: %s",
-		  lacks_memory(link) ? shunt_cause_say(link->device->kind->shortage(), text) :
-				       "out of memory, descriptors or queues");
-	return SHUNT_CAUSE_NO_MEMORY;
+	cause = link->device->kind->shortage(SHUNT_SHORT_OF_QUEUES, result);
+	shunt_log(SHUNT_LOG_WARN, "no link could be made: %s (%s)", shunt_cause_say(cause, text), strerror(-result));
+	return cause;
 }
 
 static int say_hello(struct shunt_link *link)
@@ -214,7 +210,7 @@ destroy:
 	shunt_link_destroy(link);
 	goto none;
 close_channel:
-	why = engine->group.open ? SHUNT_CAUSE_NO_MEMORY : SHUNT_CAUSE_NO_DEVICE;
+	why = device ? SHUNT_CAUSE_NO_MEMORY : engine->group.device_cause;
 	shunt_channel_close(channel);
 none:
 	shunt_own_fds_end(&engine->fds);
@@ -350,6 +346,12 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 		result = shunt_lanes_join(link, hello, fds, count);
 	if (result == -ENOMEM) {
 		shunt_link_kill(link, "its memory cannot be mapped: no memory or address space");
+		return;
+	}
+	if (result < 0 && result != -EPROTO) {	/* our own port or device, as when its address has gone */
+		shunt_log(SHUNT_LOG_WARN, "%s: a queue pair cannot be connected (%s)", link->device->context->device->name,
+			  strerror(-result));
+		shunt_link_kill(link, "its queue pairs cannot be reached");
 		return;
 	}
 	if (result < 0)

@@ -11,6 +11,7 @@
 #include "core/peer/limits.h"
 #include "core/peer/link_end.h"
 #include "core/peer/link_make.h"
+#include "core/poll/devices.h"
 #include "core/recovery/keepalive.h"
 #include "core/service.h"
 
@@ -157,6 +158,23 @@ void shunt_links_qp_failed(struct shunt_device *device, const struct ibv_qp *qp,
 		if (lane->link->device == device && (!qp || lane->qp == qp))
 			lane->link->engine->link_hooks->failed(lane->link, why);
 	shunt_lock_leave(&group->lock);
+}
+
+void shunt_links_cq_failed(struct shunt_device *device, const struct ibv_cq *cq)
+{
+	struct shunt_group *group = device_group(device);
+
+	shunt_lock_take(&group->lock);
+	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
+		if (lane->link->device == device && lane->qp->send_cq == cq)
+			lane->link->engine->link_hooks->failed(lane->link, "a completion queue overflowed");
+	shunt_lock_leave(&group->lock);
+}
+
+void shunt_links_device_lost(struct shunt_device *device)
+{
+	shunt_links_qp_failed(device, NULL, "the device was removed or reset");
+	shunt_devices_silence(device_group(device), device);
 }
 
 /* The link stays until the service thread buries it, which this is. */

@@ -23,6 +23,7 @@ struct shunt_source;
 struct shunt_stream;
 struct shunt_task;
 struct ibv_qp;
+struct ibv_cq;
 struct shunt_device;
 struct shunt_tuple;
 
@@ -75,8 +76,10 @@ void shunt_links_bury(struct shunt_service *service);
 /* WRs that were posted on lanes have settled; links that are over are buried, and streams reaped. */
 void shunt_links_run(struct shunt_task *task);
 
-/* See `failed` and `joined` of struct shunt_device_hooks. */
+/* See struct shunt_device_hooks. */
 void shunt_links_qp_failed(struct shunt_device *device, const struct ibv_qp *qp, const char *why);
+void shunt_links_cq_failed(struct shunt_device *device, const struct ibv_cq *cq);
+void shunt_links_device_lost(struct shunt_device *device);
 void shunt_links_qp_joined(struct shunt_device *device, const struct ibv_qp *qp);
 
 #endif

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 #include "core/poll/devices.h"
 #include "core/fd/own_fds.h"
 #include "core/fd/loading.h"
 #include "core/poll/sleeper.h"
 #include "core/poll/group.h"
+#include "core/device/selftest.h"
 #include "core/base/config.h"
 #include "core/loop/loop.h"
 #include "core/base/log.h"
 
 #define CLOSED_NS 10000000000ull	/* between two looks for a device */
-#define CQ_ENTRIES 65536	/* or what the device has */
-
-static int entries_of(const struct shunt_device *device)
-{
-	return device->limits.max_cqe < CQ_ENTRIES ? device->limits.max_cqe : CQ_ENTRIES;
-}
+#define CQ_ENTRIES 65535	/* of the largest, or what the device has */
 
 static bool is_of(const struct ibv_cq *cq, const struct shunt_device *device)
 {
@@ -35,25 +34,58 @@ static void destroy_cqs(struct shunt_group *group, struct shunt_device *device)
 			continue;
 		}
 		kept.of[kept.count] = group->cqs.of[i];
-		kept.lanes[kept.count++] = group->cqs.lanes[i];
+		kept.lanes[kept.count] = group->cqs.lanes[i];
+		kept.room[kept.count++] = group->cqs.room[i];
 	}
 	group->cqs = kept;
 	group->polled.turn = 0;
 }
 
-/* All of a device are on one channel. group.lock held. */
-static bool add_cq(struct shunt_group *group, struct shunt_device *device)
+/* Its share of the machine's interrupts: processes, and the CQs of one, begin with different vectors. */
+static int vector_of(const struct shunt_group *group, const struct shunt_device *device)
 {
-	struct ibv_cq *cq;
+	int count = device->context->num_comp_vectors;
 
-	if (group->cqs.count == SHUNT_CQS_MAX)
-		return false;
-	cq = device->verbs->create_cq(device->context, entries_of(device), device, device->channel, 0);
+	return count > 1 ? (int)(((uint32_t)getpid() + group->cqs.count) % (uint32_t)count) : 0;
+}
+
+/* A lane uses sq_slots and rq_depth of them, one less than its share: providers round a power of two up. */
+static struct ibv_cq *create_cq(struct shunt_group *group, struct shunt_device *device, uint32_t lanes)
+{
+	uint32_t entries = lanes * (device->rq_depth + device->sq_depth) - 1;
+
+	return device->verbs->create_cq(device->context, (int)entries, device, device->channel, vector_of(group, device));
+}
+
+/* What a process with one peer has pinned is small; each CQ is for twice the lanes of the one before. */
+static uint32_t lanes_of(const struct shunt_group *group, const struct shunt_device *device)
+{
+	uint32_t most = device->limits.max_cqe < CQ_ENTRIES ? (uint32_t)device->limits.max_cqe : CQ_ENTRIES;
+	uint32_t lanes = device->kind->cq_lanes, depth = device->rq_depth + device->sq_depth;
+
+	for (uint32_t i = 0; i < group->cqs.count && lanes < CQ_ENTRIES; i++)
+		lanes *= is_of(group->cqs.of[i], device) ? 2 : 1;
+	return lanes <= (most + 1) / depth ? lanes : (most + 1) / depth;
+}
+
+/* All of a device are on one channel. 0 or -errno. group.lock held. */
+static int add_cq(struct shunt_group *group, struct shunt_device *device)
+{
+	uint32_t lanes, at = group->cqs.count;
+	struct ibv_cq *cq = NULL;
+
+	if (at == SHUNT_CQS_MAX)
+		return -ENOSPC;
+	for (lanes = lanes_of(group, device); lanes && !cq; lanes = cq ? lanes : lanes / 2) {	/* it may refuse what it says it has */
+		errno = ENOMEM;
+		cq = create_cq(group, device, lanes);
+	}
 	if (!cq)
-		return false;
-	group->cqs.lanes[group->cqs.count] = 0;
+		return lanes_of(group, device) ? -errno : -ENOSPC;
+	group->cqs.lanes[at] = 0;
+	group->cqs.room[at] = lanes;
 	group->cqs.of[group->cqs.count++] = cq;
-	return true;
+	return 0;
 }
 
 uint32_t shunt_devices_depth(uint64_t wanted, uint32_t most)
@@ -65,28 +97,40 @@ uint32_t shunt_devices_depth(uint64_t wanted, uint32_t most)
 	return depth;
 }
 
-/* Its channel, its limits, its first CQs. */
+static uint32_t inline_wanted(const struct shunt_group *group, const struct shunt_device *device)
+{
+	uint64_t wanted = group->config->inline_bytes;
+
+	return wanted < device->kind->max_inline ? (uint32_t)wanted : device->kind->max_inline;
+}
+
+/* Its channel, its limits, its first CQs. 0 or -errno. */
 static int prepare(struct shunt_group *group, struct shunt_device *device)
 {
 	uint32_t count = 0;
+	int result = device->kind->make_channel(device);
 
-	if (device->kind->make_channel(device))
-		return -ENOMEM;
-	if (device->verbs->query_device(device->context, &device->limits))
+	if (result)
+		return result;
+	result = -device->verbs->query_device(device->context, &device->limits);
+	if (result)
 		goto free_channel;
 	shunt_imm_limit(device, &device->limits);
 	device->rq_depth = shunt_devices_depth(group->config->rq_depth, device->limits.max_qp_wr);
 	device->sq_depth = shunt_devices_depth(group->config->sq_depth, device->limits.max_qp_wr);
-	device->cq_room = entries_of(device) / (device->rq_depth + device->sq_depth);
+	if (device->kind->doubted)
+		result = shunt_selftest(device, inline_wanted(group, device));
 	shunt_lock_take(&group->lock);
-	while (count < group->config->cqs && add_cq(group, device))
-		count++;
+	while (!result && count < group->config->cqs) {
+		result = add_cq(group, device);
+		count += !result;
+	}
 	shunt_lock_leave(&group->lock);
-	if (device->cq_room && count)
+	if (count)
 		return 0;
 free_channel:
 	device->kind->free_channel(device);
-	return -ENOMEM;
+	return result;
 }
 
 /* --- what is slept on --- */
@@ -184,12 +228,13 @@ int shunt_devices_set_apart(struct shunt_group *group, struct shunt_device *devi
 
 /* Nobody tries again before a while has passed. */
 static struct shunt_device *no_device(struct shunt_group *group, struct shunt_device *device,
-				      const char *error)
+				      enum shunt_cause cause, const char *error)
 {
 	shunt_log(SHUNT_LOG_WARN, "connections stay on TCP: %s", error);
 	shunt_lock_take(&group->lock);
 	snprintf(group->device_error, sizeof(group->device_error), "%s", error);
 	shunt_lock_leave(&group->lock);
+	group->device_cause = cause;
 	device->closed_until = group->sys->now() + CLOSED_NS;
 	return NULL;
 }
@@ -208,6 +253,9 @@ static struct shunt_device *open_now(struct shunt_group *group, enum shunt_which
 {
 	struct shunt_device *device = &group->devices[which];
 	char error[sizeof(group->device_error)];
+	char text[SHUNT_CAUSE_ROOM];
+	enum shunt_cause cause;
+	int result;
 
 	if (group->sys->now() < device->closed_until)
 		return NULL;
@@ -216,12 +264,15 @@ static struct shunt_device *open_now(struct shunt_group *group, enum shunt_which
 	device->fault = group->fault;
 	device->hooks = &group->hooks->device;
 	device->imm = (struct shunt_imm_calls) { 0 };
+	device->most_inline = UINT32_MAX;
 	device->kind = which == SHUNT_SOFT ? &shunt_device_soft : &shunt_device_verbs;
 	if (device->kind->open(device, wanted_name(group), way, error, sizeof(error)))
-		return no_device(group, device, error);
-	if (prepare(group, device))
+		return no_device(group, device, SHUNT_CAUSE_NO_DEVICE, error);
+	result = prepare(group, device);
+	if (result)
 		goto close_device;
-	if (hang_bell(group, device))
+	result = hang_bell(group, device);
+	if (result)
 		goto destroy_cqs;
 	shunt_lock_take(&group->lock);
 	group->device_error[0] = 0;
@@ -234,9 +285,10 @@ destroy_cqs:
 	shunt_lock_leave(&group->lock);
 	device->kind->free_channel(device);
 close_device:
+	cause = device->kind->shortage(SHUNT_SHORT_OF_QUEUES, result);
+	snprintf(error, sizeof(error), "%s: %s (%s)", device->context->device->name, shunt_cause_say(cause, text), strerror(-result));
 	device->kind->close(device);
-	return no_device(group, device,
-			 "the device has no queues for us: out of memory or descriptors");
+	return no_device(group, device, cause, error);
 }
 
 static struct shunt_device *open_device(struct shunt_group *group, enum shunt_which which,
@@ -250,11 +302,66 @@ static struct shunt_device *open_device(struct shunt_group *group, enum shunt_wh
 	return device;
 }
 
+/* Nobody has anything of it. One device fewer to sleep on: with one left, its channel is the bell. */
+static void close_one(struct shunt_group *group, struct shunt_device *device)
+{
+	int before = atomic_load(&group->bell), left = open_devices(group) - 1, bell = left > 1 ? before : 0;
+
+	shunt_lock_take(&group->lock);
+	device->open = false;
+	destroy_cqs(group, device);
+	for (int i = 0; left == 1 && i < SHUNT_DEVICES; i++)
+		if (group->devices[i].open)
+			bell = group->devices[i].channel->fd;
+	group->open = left > 0;
+	if (bell != before)
+		change_bell(group, bell);
+	shunt_lock_leave(&group->lock);
+	if (left > 1)
+		group->sys->epoll_ctl(before, EPOLL_CTL_DEL, device->channel->fd, NULL);
+	if (left == 1)
+		shunt_own_fds_close(group->loop->fds, before);
+	device->kind->free_channel(device);
+	device->kind->close(device);
+	*device = (struct shunt_device) { .closed_until = device->closed_until };
+}
+
+/*
+ * Who sleeps there must not wake for ever: a channel of a device that was taken away is always ready, with an error. Its
+ * number gets another file, in which nothing happens.
+ */
+void shunt_devices_silence(struct shunt_group *group, struct shunt_device *device)
+{
+	int quiet = shunt_own_fds_make(group->loop->fds, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), fd = device->channel->fd;
+
+	if (quiet < 0)
+		return;
+	if (open_devices(group) > 1)
+		group->sys->epoll_ctl(group->bell, EPOLL_CTL_DEL, fd, NULL);
+	group->sys->dup3(quiet, fd, O_CLOEXEC);
+	shunt_own_fds_close(group->loop->fds, quiet);
+	device->closed_until = group->sys->now() + CLOSED_NS;
+}
+
+/* One that is open and can be used. A device that was taken away is closed when nobody has anything of it. */
+static bool is_usable(struct shunt_group *group, struct shunt_device *device)
+{
+	if (device->open && device->gone && !device->users)
+		close_one(group, device);
+	return device->open && !device->gone;
+}
+
 struct shunt_device *shunt_devices_open(struct shunt_group *group, enum shunt_which which)
 {
-	struct shunt_device *device = &group->devices[which];
+	enum shunt_which last = which == SHUNT_SOFT ? SHUNT_SOFT : SHUNT_VERBS_LAST;
 
-	return device->open ? device : open_device(group, which, NULL);
+	for (enum shunt_which i = which; i <= last; i++)
+		if (is_usable(group, &group->devices[i]))
+			return &group->devices[i];
+	for (enum shunt_which i = which; i <= last; i++)
+		if (!group->devices[i].open)
+			return open_device(group, i, NULL);
+	return NULL;
 }
 
 struct shunt_device *shunt_devices_open_way(struct shunt_group *group, const struct shunt_way *way)
@@ -267,10 +374,16 @@ struct shunt_device *shunt_devices_open_way(struct shunt_group *group, const str
 	for (int i = SHUNT_VERBS; i <= SHUNT_VERBS_LAST; i++) {
 		struct shunt_device *device = &group->devices[i];
 
-		if (device->open && device->kind->leads(device, way))
+		if (is_usable(group, device) && device->kind->leads(device, way))
 			return device;
 		if (!device->open && unused < 0)
 			unused = i;
+	}
+	for (int i = SHUNT_VERBS; i <= SHUNT_VERBS_LAST && unused < 0; i++) {	/* of an address that there is no more, perhaps */
+		if (group->devices[i].users)
+			continue;
+		close_one(group, &group->devices[i]);
+		unused = i;
 	}
 	return unused < 0 ? NULL : open_device(group, unused, way);
 }
@@ -317,19 +430,22 @@ void shunt_devices_abandon(struct shunt_group *group)
 struct ibv_cq *shunt_devices_cq(struct shunt_group *group, struct shunt_device *device)
 {
 	uint32_t least = UINT32_MAX;
-	bool full;
+	int result;
 
 	for (uint32_t i = 0; i < group->cqs.count; i++)
-		if (is_of(group->cqs.of[i], device) &&
+		if (is_of(group->cqs.of[i], device) && group->cqs.lanes[i] < group->cqs.room[i] &&
 		    (least == UINT32_MAX || group->cqs.lanes[i] < group->cqs.lanes[least]))
 			least = i;
-	if (least != UINT32_MAX && group->cqs.lanes[least] < device->cq_room)
+	if (least != UINT32_MAX)
 		return group->cqs.of[least];
 	shunt_lock_take(&group->lock);
 	least = group->cqs.count;
-	full = !add_cq(group, device);
+	result = add_cq(group, device);
 	shunt_lock_leave(&group->lock);
-	return full ? NULL : group->cqs.of[least];
+	if (!result)
+		return group->cqs.of[least];
+	errno = -result;
+	return NULL;
 }
 
 void shunt_devices_count(struct shunt_group *group, const struct ibv_cq *cq, int change)

@@ -54,9 +54,27 @@ static void ask(struct shunt_lane *lane)
 	}
 }
 
+/*
+ * A device gives up after dead_ms, and says so. E810 has a time of its own (its driver does not pass IBV_QP_TIMEOUT on),
+ * and iWARP has TCP's: a lane that gets no completion for twice as long, and a second, has failed. lane.lock held.
+ */
+static bool is_stuck(struct shunt_engine *engine, struct shunt_lane *lane)
+{
+	uint64_t retired = atomic_load(&lane->retired), now = shunt_now(engine);
+	uint64_t patience = 2 * engine->config.dead_ms * 1000000 + 1000000000;
+
+	if (lane->sent == retired || retired != lane->seen_retired || !lane->stuck_since) {
+		lane->seen_retired = retired;
+		lane->stuck_since = lane->sent == retired ? 0 : now;
+		return false;
+	}
+	return lane->last_signaled > retired && now - lane->stuck_since > patience;
+}
+
 static void look_at(struct shunt_engine *engine, struct shunt_lane *lane)
 {
 	uint64_t received;
+	bool stuck;
 
 	if (!shunt_lock_try(&lane->lock))
 		return;	/* somebody is sending */
@@ -67,7 +85,10 @@ static void look_at(struct shunt_engine *engine, struct shunt_lane *lane)
 		ask(lane);
 	lane->seen_sent = lane->sent;
 	lane->seen_received = received;
+	stuck = is_stuck(engine, lane);
 	shunt_lock_leave(&lane->lock);
+	if (stuck)
+		shunt_link_fail(lane->link, "the device does not complete what it was given");
 	shunt_lane_kick(lane);	/* for a thread that has found it locked */
 }
 

@@ -5,7 +5,7 @@
  * runs where there is none. Processes of one network namespace find each other's queue pairs by number.
  *
  * FAKE_VERBS names the profile, and words behind a comma:
- *   locked     RLIMIT_MEMLOCK holds, whatever the user
+ *   locked     so much may be locked as RLIMIT_MEMLOCK says, whatever the user
  *   old_fork   as on kernels before 5.12: after fork() the parent's rings are lost, unless ibv_fork_init() was called
  *   late_fork  ibv_fork_init() says EINVAL, as where memory has been registered already
  * Without it the library has no device.
@@ -34,21 +34,23 @@ struct fake_context {
 
 /* What tests do to the device; found by dlsym() as fake_control. */
 struct fake_control {
+	void (*choose)(const char *words);	/* instead of FAKE_VERBS, for contexts that are opened from now on */
+	const struct fake_profile *(*profile_at)(unsigned int i); /* NULL behind the last */
 	void (*unplug)(void);		/* DEVICE_FATAL; all that is asked then is refused (EIO) */
 	void (*plug)(void);
 	void (*port_event)(enum ibv_event_type type, int port);
 	void (*move_gid)(void);		/* the address gets the next index, and the event comes */
-	int (*open_contexts)(void);
+	void (*swallow)(bool on);	/* nothing that is posted is carried out, and nothing says so */
 	uint64_t (*locked)(void);	/* bytes */
+	void (*limit)(uint64_t bytes);	/* that all contexts may lock, from now on */
 	int (*vectors)(void);		/* that have had a CQ */
 	int (*entries)(void);		/* of the largest CQ that was asked for */
 	int (*send_sges)(void);		/* the most that a queue pair was asked for */
 	int (*fork_inits)(void);	/* calls of ibv_fork_init() */
 };
-extern const struct fake_control fake_control;
+extern __attribute__((visibility("default"))) const struct fake_control fake_control;
 
 extern const struct fake_profile *fake_profile;	/* NULL: no device */
-extern bool fake_holds_locked;
 
 /* library.c */
 struct fake_context *fake_of(const struct ibv_context *context);

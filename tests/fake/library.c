@@ -13,7 +13,6 @@
 #undef ibv_reg_mr
 
 const struct fake_profile *fake_profile;
-bool fake_holds_locked;
 
 static struct fake_context *contexts;
 static struct ibv_device device;
@@ -21,7 +20,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;	/* contexts */
 static bool unplugged, old_fork, late_fork, moved;
 static int fork_inits, largest_cq, most_sges;
 static uint64_t vectors_used;
-static _Atomic uint64_t locked;
+static _Atomic uint64_t locked, lockable;
 
 /* --- what was asked for --- */
 
@@ -50,18 +49,25 @@ static void forget(void)
 	atomic_store(&locked, 0);
 }
 
-static __attribute__((constructor)) void read_words(void)
+static void choose(const char *words)
 {
-	const char *words = getenv("FAKE_VERBS");
+	struct rlimit limit;
 
-	if (!words)
-		return;
+	unplugged = moved = false;
+	fork_inits = largest_cq = most_sges = 0;
+	vectors_used = 0;
 	fake_profile = fake_profile_find(words, strcspn(words, ","));
-	fake_holds_locked = has_word(words, "locked");
+	atomic_store(&lockable, has_word(words, "locked") && !getrlimit(RLIMIT_MEMLOCK, &limit) ? limit.rlim_cur : UINT64_MAX);
 	old_fork = has_word(words, "old_fork");
 	late_fork = has_word(words, "late_fork");
 	if (!fake_profile)
 		abort();	/* a test that has named none */
+}
+
+static __attribute__((constructor)) void begin(void)
+{
+	if (getenv("FAKE_VERBS"))
+		choose(getenv("FAKE_VERBS"));
 	strcpy(device.name, "fake0");
 	strcpy(device.dev_name, "uverbs0");
 	device.node_type = IBV_NODE_CA;
@@ -92,12 +98,10 @@ struct fake_context *fake_of(const struct ibv_context *context)
 
 int fake_lock(uint64_t bytes)
 {
-	struct rlimit limit;
-
-	if (fake_holds_locked && !getrlimit(RLIMIT_MEMLOCK, &limit) && atomic_load(&locked) + bytes > limit.rlim_cur)
-		return ENOMEM;
-	atomic_fetch_add(&locked, bytes);
-	return 0;
+	if (atomic_fetch_add(&locked, bytes) + bytes <= atomic_load(&lockable))
+		return 0;
+	atomic_fetch_sub(&locked, bytes);
+	return ENOMEM;
 }
 
 void fake_unlock(uint64_t bytes)
@@ -377,7 +381,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *cq_
 		largest_cq = entries;
 	vectors_used |= 1ull << (vector % 64);
 	cq = soft_create_cq(context, entries, cq_context,
-			    channel ? container_of(channel, struct fake_channel, ibv)->soft : NULL, vector);
+			    channel ? container_of(channel, struct fake_channel, ibv)->soft : NULL, 0);
 	if (!cq)
 		fake_unlock(ring_bytes(bytes));
 	return cq;
@@ -551,18 +555,24 @@ static void plug(void)
 	unplugged = false;
 }
 
-static int open_contexts(void)
+static void swallow(bool on)
 {
-	int count = 0;
+	for (struct fake_context *context = contexts; context; context = context->next) {
+		struct soft_context *soft = container_of(context->soft, struct soft_context, ibv);
 
-	for (const struct fake_context *context = contexts; context; context = context->next)
-		count++;
-	return count;
+		for (struct soft_qp *qp = soft->qps; qp; qp = qp->next)
+			soft_qp_fault(&qp->ibv, on ? SOFT_FAULT_STALL : SOFT_FAULT_NONE);
+	}
 }
 
 static uint64_t locked_bytes(void)
 {
 	return atomic_load(&locked);
+}
+
+static void limit_to(uint64_t bytes)
+{
+	atomic_store(&lockable, bytes);
 }
 
 static int vectors(void)
@@ -585,6 +595,7 @@ static int inits(void)
 	return fork_inits;
 }
 
-const struct fake_control fake_control = { .unplug = unplug, .plug = plug, .port_event = port_event, .move_gid = move_gid,
-					   .open_contexts = open_contexts, .locked = locked_bytes, .vectors = vectors,
+const struct fake_control fake_control = { .choose = choose, .profile_at = fake_profile_at, .swallow = swallow,
+					   .unplug = unplug, .plug = plug, .port_event = port_event, .move_gid = move_gid,
+					   .locked = locked_bytes, .limit = limit_to, .vectors = vectors,
 					   .entries = entries, .send_sges = send_sges, .fork_inits = inits };

@@ -7,7 +7,6 @@ static const struct fake_profile profiles[] = {
 	{
 		.name = "mlx5",
 		.expect = "linked",
-		.expect_locked = "linked",
 		.told = { .max_qp = 131072, .max_qp_wr = 32768, .max_sge = 30, .max_cqe = 4194303, .max_qp_rd_atom = 16,
 			  .ports = 1, .vectors = 63, .atomic_cap = IBV_ATOMIC_HCA },
 		.cqe = { .bytes = 64, .spare = 1, .power = true },
@@ -18,7 +17,6 @@ static const struct fake_profile profiles[] = {
 	{
 		.name = "mlx4",
 		.expect = "linked",
-		.expect_locked = "linked",
 		.told = { .max_qp = 131072, .max_qp_wr = 16351, .max_sge = 32, .max_cqe = 4194303, .max_qp_rd_atom = 16,
 			  .ports = 2, .vectors = 16, .atomic_cap = IBV_ATOMIC_HCA },
 		.cqe = { .bytes = 64, .spare = 1, .power = true },
@@ -30,7 +28,6 @@ static const struct fake_profile profiles[] = {
 	{
 		.name = "irdma-e810",
 		.expect = "linked",
-		.expect_locked = "linked",
 		.told = { .max_qp = 4092, .max_qp_wr = 4063, .max_sge = 13, .max_cqe = 1048574, .max_qp_rd_atom = 8,
 			  .ports = 1, .vectors = 32, .atomic_cap = IBV_ATOMIC_NONE },
 		.cqe = { .bytes = 64, .spare = 1 },
@@ -41,7 +38,6 @@ static const struct fake_profile profiles[] = {
 	{
 		.name = "bnxt-static",
 		.expect = "linked",
-		.expect_locked = "linked",
 		.told = { .max_qp = 131073, .max_qp_wr = 65407, .max_sge = 6, .max_cqe = 8388607, .max_qp_rd_atom = 126,
 			  .ports = 1, .vectors = 32, .atomic_cap = IBV_ATOMIC_GLOB },
 		.cqe = { .bytes = 32, .spare = 1, .power = true },
@@ -52,7 +48,6 @@ static const struct fake_profile profiles[] = {
 	{
 		.name = "bnxt-variable",
 		.expect = "linked",
-		.expect_locked = "linked",
 		.told = { .max_qp = 131073, .max_qp_wr = 4351, .max_sge = 13, .max_cqe = 8388607, .max_qp_rd_atom = 126,
 			  .ports = 1, .vectors = 32, .atomic_cap = IBV_ATOMIC_NONE },
 		.cqe = { .bytes = 32, .spare = 1, .power = true },
@@ -63,7 +58,6 @@ static const struct fake_profile profiles[] = {
 	{
 		.name = "hns-08",
 		.expect = "linked",
-		.expect_locked = "linked",
 		.told = { .max_qp = 65536, .max_qp_wr = 32768, .max_sge = 64, .max_cqe = 65535, .max_qp_rd_atom = 128,
 			  .ports = 1, .vectors = 63, .atomic_cap = IBV_ATOMIC_HCA },
 		.cqe = { .bytes = 32, .power = true },
@@ -74,7 +68,6 @@ static const struct fake_profile profiles[] = {
 	{
 		.name = "hns-09",
 		.expect = "linked",
-		.expect_locked = "linked",
 		.told = { .max_qp = 65536, .max_qp_wr = 32768, .max_sge = 64, .max_cqe = 4194304, .max_qp_rd_atom = 128,
 			  .ports = 1, .vectors = 63, .atomic_cap = IBV_ATOMIC_HCA },
 		.cqe = { .bytes = 64, .power = true },
@@ -85,7 +78,6 @@ static const struct fake_profile profiles[] = {
 	{
 		.name = "mana",
 		.expect = "linked",
-		.expect_locked = "linked",
 		.told = { .max_qp = 16384, .max_qp_wr = 8192, .max_sge = 16, .max_cqe = 65536, .max_qp_rd_atom = 16,
 			  .ports = 1, .vectors = 32, .atomic_cap = IBV_ATOMIC_NONE },
 		.cqe = { .bytes = 64 },
@@ -96,7 +88,6 @@ static const struct fake_profile profiles[] = {
 	{
 		.name = "qedr",
 		.expect = "linked",
-		.expect_locked = "linked",
 		.told = { .max_qp = 8568, .max_qp_wr = 32767, .max_sge = 4, .max_cqe = 8388480, .max_qp_rd_atom = 32,
 			  .ports = 1, .vectors = 16, .atomic_cap = IBV_ATOMIC_NONE },
 		.cqe = { .bytes = 32, .spare = 1 },
@@ -107,7 +98,6 @@ static const struct fake_profile profiles[] = {
 	{
 		.name = "pvrdma",
 		.expect = "linked",
-		.expect_locked = "linked",
 		.told = { .max_qp = 1024, .max_qp_wr = 16384, .max_sge = 16, .max_cqe = 65536, .max_qp_rd_atom = 16,
 			  .ports = 1, .vectors = 1, .atomic_cap = IBV_ATOMIC_NONE },
 		.cqe = { .bytes = 64, .power = true },
@@ -118,7 +108,6 @@ static const struct fake_profile profiles[] = {
 	{
 		.name = "hfi1",
 		.expect = "linked",
-		.expect_locked = "linked",
 		.told = { .max_qp = 16384, .max_qp_wr = 16383, .max_sge = 96, .max_cqe = 3145727, .max_qp_rd_atom = 16,
 			  .ports = 1, .vectors = 1, .atomic_cap = IBV_ATOMIC_GLOB },
 		.cqe = { .bytes = 64 },
@@ -130,7 +119,6 @@ static const struct fake_profile profiles[] = {
 	{
 		.name = "ionic",
 		.expect = "linked",
-		.expect_locked = "linked",
 		.told = { .max_qp = 32768, .max_qp_wr = 65535, .max_sge = 8, .max_cqe = 65535, .max_qp_rd_atom = 16,
 			  .ports = 1, .vectors = 16, .atomic_cap = IBV_ATOMIC_NONE },
 		.cqe = { .bytes = 32, .spare = 100, .power = true },
@@ -140,8 +128,7 @@ static const struct fake_profile profiles[] = {
 	},
 	{
 		.name = "efa",
-		.expect = "no_memory",
-		.expect_locked = "no_memory",
+		.expect = "the device has no reliable connections (RC)",
 		.told = { .max_qp = 256, .max_qp_wr = 4096, .max_sge = 2, .max_cqe = 32768, .ports = 1, .vectors = 8,
 			  .atomic_cap = IBV_ATOMIC_NONE },
 		.cqe = { .bytes = 32, .power = true },

@@ -18,8 +18,7 @@ enum fake_inline {
 
 struct fake_profile {
 	const char *name;
-	const char *expect;	/* "linked", or the reason that connections have for TCP */
-	const char *expect_locked; /* the same with 8 MiB of lockable memory */
+	const char *expect;	/* "linked", or the detail of the cause that connections have for TCP */
 	struct {
 		int max_qp, max_qp_wr, max_sge, max_cqe, max_qp_rd_atom, ports, vectors;
 		enum ibv_atomic_cap atomic_cap;

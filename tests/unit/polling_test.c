@@ -683,7 +683,8 @@ static void lanes_take_turns(void **state)
 	(void)state;
 	make(ADAPTIVE);
 	engine.group.cqs.count = 3;
-	engine.group.devices[SHUNT_SOFT].cq_room = 3;
+	for (int i = 0; i < SHUNT_CQS_MAX; i++)
+		engine.group.cqs.room[i] = 3;
 	for (int i = 0; i < 9; i++) {
 		assert_ptr_equal(shunt_devices_cq(&engine.group, &engine.group.devices[SHUNT_SOFT]),
 				 &cqs[i % 3].ibv);
@@ -740,7 +741,6 @@ static void a_closed_device_leaves_nothing(void **state)
 	device->verbs = &closing;
 	device->kind = &kind;
 	device->closed_until = 7;
-	device->cq_room = 4;
 	engine.group.cqs.count = 5;
 	for (int i = 0; i < 5; i++)
 		engine.group.cqs.lanes[i] = 3;

@@ -40,6 +40,7 @@ static const struct call {
 	CALL(setup.close_device, "ibv_close_device", "1.1"),
 	CALL(setup.query_port, "ibv_query_port", "1.1"),
 	CALL(setup.query_pkey, "ibv_query_pkey", "1.1"),
+	CALL(setup.fork_init, "ibv_fork_init", "1.1"),
 	CALL(setup.query_gid_ex, "_ibv_query_gid_ex", "1.11"),
 #undef CALL
 };
@@ -59,6 +60,8 @@ static int calls_find(struct verbs_device *device)
 		}
 		memcpy((char *)device + calls[i].offset, &call, sizeof(call));
 	}
+	device->is_fork_initialized =
+		(enum ibv_fork_status (*)(void))dlvsym(device->library, "ibv_is_fork_initialized", "IBVERBS_1.13");
 	return 0;
 }
 

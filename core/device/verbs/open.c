@@ -106,6 +106,35 @@ static int list_open(struct verbs_device *device, struct ibv_device **list, cons
 	return result;
 }
 
+/*
+ * Before Linux 5.12 a fork's child takes pages that the device writes from its parent, whose rings are then never heard
+ * of again, without an error. Providers keep theirs from children after ibv_fork_init(); it comes too late where the
+ * program has registered memory of its own.
+ */
+static int keep_from_forks(struct verbs_device *device)
+{
+	int err;
+
+	if (device->is_fork_initialized && device->is_fork_initialized() == IBV_FORK_UNNEEDED)
+		return 0;
+	err = device->setup.fork_init();
+	if (err)
+		return open_fail(device, err, "this kernel's fork() would take the device's memory: ibv_fork_init: %s", strerror(err));
+	device->marks_pages = true;
+	return 0;
+}
+
+bool verbs_port_again(struct verbs_device *device, const struct shunt_way *way)
+{
+	struct verbs_port before = device->port;
+	struct shunt_way now = { .port = before.number, .gid = way && way->port ? way->gid : before.gid };
+
+	if (!port_find(device, &now))
+		return true;
+	device->port = before;
+	return false;
+}
+
 int verbs_open(struct verbs_device *device, const char *name, const struct shunt_way *way)
 {
 	int result = verbs_library_open(device, "libibverbs.so.1");
@@ -113,6 +142,11 @@ int verbs_open(struct verbs_device *device, const char *name, const struct shunt
 
 	if (result)
 		return result;
+	result = keep_from_forks(device);
+	if (result) {
+		verbs_library_close(device);
+		return result;
+	}
 	list = device->setup.get_device_list(NULL);
 	if (list) {
 		result = list_open(device, list, way ? way->device : name, way);

@@ -6,6 +6,7 @@
 #ifndef SHUNT_CORE_DEVICE_VERBS_VERBS_H
 #define SHUNT_CORE_DEVICE_VERBS_VERBS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "core/base/verbs.h"
 
@@ -27,6 +28,7 @@ struct verbs_setup {
 	int (*close_device)(struct ibv_context *context);
 	int (*query_port)(struct ibv_context *context, uint8_t port, struct ibv_port_attr *attr);
 	int (*query_pkey)(struct ibv_context *context, uint8_t port, int index, __be16 *pkey);
+	int (*fork_init)(void);
 	int (*query_gid_ex)(struct ibv_context *context, uint32_t port, uint32_t index,
 			    struct ibv_gid_entry *entry, uint32_t flags, size_t size);
 };
@@ -37,8 +39,13 @@ struct verbs_device {
 	struct verbs_port port;
 	struct verbs_setup setup;
 	void *library;
+	enum ibv_fork_status (*is_fork_initialized)(void); /* NULL: rdma-core before 35 has it not */
+	bool marks_pages; /* a fork's child has no page that is registered here (ibv_fork_init(3)) */
 	char error[160];	/* why the last call failed, in words */
 };
+
+/* The port's addresses and LIDs may have changed. False: it has none now, and stays as it was. */
+bool verbs_port_again(struct verbs_device *device, const struct shunt_way *way);
 
 /*
  * Opens the device of a way, with its port and address. Without a way, opens the device of this name, or the first
