@@ -29,6 +29,9 @@ if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null; 
 	has "$out" '"schema": 1,'
 	has "$out" '"name": "c50P16"'
 	has "$out" '"median": [1-9]'
+	has "$out" '"cpus_allowed": [1-9]'
+	has "$out" '"system_call_ns": [0-9.]*[1-9]'
+	has "$out" '"wakeup_same_cpu_ns": [0-9.]*[1-9]'
 	lacks "$out" 'failed'
 	expect 0 "$shunt" perf programs --only c500P16 --rounds 1 --svg "$work/picture.svg"
 	picture=$(cat "$work/picture.svg")
@@ -38,6 +41,7 @@ if command -v redis-server >/dev/null && command -v redis-benchmark >/dev/null; 
 	python3 "$top_srcdir/tests/page.py" "$work/picture.svg" || problem "the picture is wrong"
 	has "$out" '^redis, clients 500, pipeline 16 requests/s .*x .*%'
 	has "$out" '^redis, clients 500, pipeline 16 us/request '
+	has "$out" '^  Measured: a wake-up of '
 	narrow "$out"
 
 	# Interrupted: the servers end with it, and its directory is gone.

@@ -160,6 +160,7 @@ awk -F, '
 ' "$work/csv" >"$work/wrong" || problem "CSV: $(cat "$work/wrong" "$work/csv")"
 
 python3 "$top_srcdir/tests/page.py" "$work/page.html" || problem "the page is wrong"
+has "$(cat "$work/page.html")" 'Measured: a wake-up of .* us on the same CPU'
 has "$(cat "$work/json")" '^  "schema": 1,'
 if command -v jq >/dev/null; then
 	jq -e '(.models | length) == 7 and .rounds == 1 and
@@ -230,7 +231,7 @@ fi
 # A spread that no machine can miss, and a limit that ends the rounds.
 expect 0 "$shunt" perf --spread 100% --seconds 0.05 --rounds 1 --max-rounds 5 --csv "$work/csv" --json "$work/json" pingpong
 has "$out" '^pingpong: [0-9]+ rounds( until every spread was below 100%|, the most allowed)'
-has "$out" ' CPUs?, .*; Linux [0-9]'
+has "$(tr -s '\n ' ' ' <<<"$out")" '^This machine .* CPUs, [0-9]+ allowed.*; Linux [0-9].*Mitigations.*; vulnerable: .*Measured: a wake-up of .* contains two wake-ups'
 has "$(head -n 1 "$work/csv")" ',bytes_checked,spread_percent,.*,touch,touch-op,.*,rounds_ended,pinned,cpu_model,cpus,caches,'
 awk -F, 'NR == 1 { columns = NF } NF != columns { exit 1 }' "$work/csv" || problem "CSV: $(cat "$work/csv")"
 expect 0 "$shunt" perf --spread 0.1 --max-rounds 3 --rounds 2 --seconds 0.01 --transports tcp --cpu 0 \
@@ -238,6 +239,8 @@ expect 0 "$shunt" perf --spread 0.1 --max-rounds 3 --rounds 2 --seconds 0.01 --t
 has "$out" 'cpu=0'
 if command -v jq >/dev/null; then
 	jq -e --arg kernel "Linux $(uname -r)" '.machine.kernel == $kernel and .machine.cpus > 0 and
+		(.machine | .cpus_allowed > 0 and .cpus_allowed <= .cpus and .mitigated.count >= 0 and .vulnerable.count >= 0 and
+			.system_call_ns > 0 and .wakeup_same_cpu_ns > 0 and (.cpus_allowed == 1 or .wakeup_ns > 0)) and
 		.pinned == "0" and .max_rounds == 3 and (.models | length) == 2 and
 		([.models[] | (.rounds == 3 and .rounds_ended == "limit") or .rounds_ended == "spread"] | all) and
 		([.models[].transports[].median.flows[].spread_percent >= 0] | all)' \

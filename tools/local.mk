@@ -37,7 +37,7 @@ tools_shunt_SOURCES = \
 	tools/perf/perf_samples.c tools/perf/end/perf_server.c tools/perf/end/perf_server.h \
 	tools/perf/end/perf_server_talk.c tools/perf/end/perf_client.c tools/perf/end/perf_client.h \
 	tools/perf/end/perf_worker.c tools/perf/end/perf_work.c tools/perf/end/perf_work.h tools/perf/end/perf_touch.c \
-	tools/perf/end/perf_talk.c tools/perf/end/perf_talk.h tools/perf/perf_machine.c tools/perf/perf_machine.h \
+	tools/perf/end/perf_talk.c tools/perf/end/perf_talk.h tools/common/host.c tools/common/host_cost.c tools/common/host.h \
 	tools/perf/end/perf_pin.c tools/perf/end/perf_open.c tools/perf/end/perf_open.h tools/perf/end/perf_serve.c tools/perf/end/perf_remote.c \
 	tools/perf/end/perf_remote.h \
 	tools/perf/qos/perf_qos.c tools/perf/qos/perf_qos.h tools/perf/qos/perf_qos_demand.c tools/perf/qos/perf_qos_run.c \

@@ -231,6 +231,7 @@ static int open_bench(struct compare_bench *bench)
 static int run_all(const struct options *options, struct compare_result *results, size_t count)
 {
 	struct compare_bench bench;
+	struct shunt_host host;
 	int rc = 0, failed = 0;
 
 	if (shunt_html_check("shunt perf programs", options->html) ||
@@ -241,13 +242,16 @@ static int run_all(const struct options *options, struct compare_result *results
 		failed |= results[i].failed;
 	}
 	shunt_scratch_remove(bench.dir);
+	shunt_host_read(&host, "");
 	if (rc)
 		fprintf(stderr, "\nshunt perf programs: interrupted; what is complete follows\n");
-	if (options->json)
-		compare_report_json(results, count, options->rounds);
 	else
-		compare_report_table(results, count);
-	if (options->html && compare_html(results, count, options->html))
+		shunt_host_measure(&host);
+	if (options->json)
+		compare_report_json(results, count, options->rounds, &host);
+	else
+		compare_report_table(results, count, &host);
+	if (options->html && compare_html(results, count, &host, options->html))
 		failed = 1;
 	if (options->svg && compare_svg(results, count, options->svg))
 		failed = 1;

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "tools/bench/bench.h"
+#include "tools/common/host.h"
 
 #define COMPARE_WHY_MAX SHUNT_WHY_MAX
 #define COMPARE_ROUNDS_MAX 99
@@ -92,10 +93,13 @@ double compare_report_cpu(const struct compare_result *result, enum compare_mode
 double compare_report_ratio(const struct compare_result *result);
 struct shunt_share compare_report_share(const struct compare_result *result);
 const char *compare_report_spread(struct shunt_spread spread, char buf[40]);
-void compare_report_table(const struct compare_result *results, size_t count);
-void compare_report_json(const struct compare_result *results, size_t count, int rounds);
+void compare_report_table(const struct compare_result *results, size_t count,
+			  const struct shunt_host *host);
+void compare_report_json(const struct compare_result *results, size_t count, int rounds,
+			 const struct shunt_host *host);
 /* compare_html.c: the same as a page. 0, or -1 after saying why not. */
-int compare_html(const struct compare_result *results, size_t count, const char *path);
+int compare_html(const struct compare_result *results, size_t count, const struct shunt_host *host,
+		 const char *path);
 /* One picture of the workloads that were measured. 0, or -1 after saying why not. */
 int compare_svg(const struct compare_result *results, size_t count, const char *path);
 

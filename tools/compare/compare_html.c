@@ -93,7 +93,15 @@ static void put_row(FILE *file, const struct compare_result *result)
 	fputs("</tr>\n", file);
 }
 
-int compare_html(const struct compare_result *results, size_t count, const char *path)
+static void put_item(void *file, const char *text)
+{
+	fputs("<li>", file);
+	shunt_html_text(file, text);
+	fputs("</li>\n", file);
+}
+
+int compare_html(const struct compare_result *results, size_t count, const struct shunt_host *host,
+		 const char *path)
 {
 	static const char *const head[] = { "workload",	       "unit",	 "TCP",	  "rounds",
 					    "Shunt",	       "rounds", "ratio", "on link",
@@ -112,8 +120,10 @@ int compare_html(const struct compare_result *results, size_t count, const char 
 	for (size_t i = 0; i < count; i++)
 		put_row(file, &results[i]);
 	fputs("</table></div>\n<p>Medians, and the slowest to the fastest round. CPU is user and system time of client and "
-	      "server. On link is the share of the bytes after each connection's first 256 KiB; with * of all bytes.</p>\n",
+	      "server. On link is the share of the bytes after each connection's first 256 KiB; with * of all bytes.</p>\n<h2>This machine</h2>\n<ul>\n",
 	      file);
+	shunt_host_lines(host, put_item, file);
+	fputs("</ul>\n", file);
 	return shunt_html_end(who, path, file);
 }
 

@@ -137,7 +137,8 @@ static void print_notes(const struct compare_result *results, size_t count)
 	shunt_share_legend_print(&legend);
 }
 
-void compare_report_table(const struct compare_result *results, size_t count)
+void compare_report_table(const struct compare_result *results, size_t count,
+			  const struct shunt_host *host)
 {
 	int measured = 0;
 
@@ -160,8 +161,11 @@ void compare_report_table(const struct compare_result *results, size_t count)
 	for (size_t i = 0; i < count; i++)
 		if (results[i].rounds && !results[i].skipped && !results[i].failed)
 			print_cpu(&results[i]);
-	if (measured)
-		print_notes(results, count);
+	if (!measured)
+		return;
+	print_notes(results, count);
+	putchar('\n');
+	shunt_host_print(host);
 }
 
 static json_t *mode_json(const struct compare_result *result, enum compare_mode mode)
@@ -206,15 +210,16 @@ static json_t *result_json(const struct compare_result *result)
 	return object;
 }
 
-void compare_report_json(const struct compare_result *results, size_t count, int rounds)
+void compare_report_json(const struct compare_result *results, size_t count, int rounds,
+			 const struct shunt_host *host)
 {
 	json_t *workloads = json_array(), *root;
 
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(workloads, result_json(&results[i]));
-	root = json_pack("{s:i, s:s, s:i, s:i, s:o}", "schema", SHUNT_JSON_SCHEMA, "version",
-			 PACKAGE_VERSION, "processors", (int)sysconf(_SC_NPROCESSORS_ONLN),
-			 "rounds", rounds, "workloads", workloads);
+	root = json_pack("{s:i, s:s, s:i, s:i, s:o, s:o}", "schema", SHUNT_JSON_SCHEMA, "version",
+			 PACKAGE_VERSION, "processors", host->cpus, "rounds", rounds, "machine",
+			 shunt_host_json(host), "workloads", workloads);
 	shunt_print_json(stdout, root, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
 	json_decref(root);
 }

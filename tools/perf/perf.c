@@ -174,6 +174,8 @@ static int run_all(struct perf_options *options, struct perf_result *results)
 	}
 	if (rc)
 		fprintf(stderr, "\nshunt perf: interrupted; what is complete follows\n");
+	else
+		shunt_host_measure(&options->setup.machine);
 	perf_table(results, options->model_count);
 	fflush(stdout);
 	if (write_files(&bench, options, results, options->model_count))
@@ -222,7 +224,7 @@ int shunt_perf(int argc, char **argv)
 	}
 	if (!rc && (shunt_variables_check("shunt perf") || open_files(options)))
 		rc = EXIT_USAGE;
-	perf_machine_read(&options->setup.machine, "");
+	shunt_host_read(&options->setup.machine, "");
 	if (!rc && options->to && perf_remote_ask(&options->setup, options->to))
 		rc = EXIT_FAILED;
 	if (!rc)

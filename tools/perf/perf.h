@@ -14,7 +14,7 @@
 
 #include "tools/bench/bench.h"
 #include "tools/perf/end/perf_end.h"
-#include "tools/perf/perf_machine.h"
+#include "tools/common/host.h"
 #include "tools/perf/end/perf_open.h"
 
 #define PERF_ROUNDS_MAX 99
@@ -138,7 +138,7 @@ struct perf_setup {
 	int rounds;			/* at least */
 	int max_rounds;			/* with a spread */
 	double spread;			/* percent below which rounds end; 0: after `rounds` */
-	struct perf_machine machine;
+	struct shunt_host machine;
 	char remote[64];		/* the address of the server of another host, or "" */
 	uint16_t plain_port, shunt_port;
 	char remote_machine[256];	/* as the server says */

@@ -36,9 +36,9 @@ static const char machine_columns[] =
 
 static void put_machine(FILE *file, const struct perf_result *result)
 {
-	const struct perf_machine *machine = &result->setup->machine;
+	const struct shunt_host *machine = &result->setup->machine;
 	const struct perf_open *open = &result->model->open;
-	char caches[PERF_CACHES_TEXT_MAX];
+	char caches[SHUNT_CACHES_TEXT_MAX];
 
 	if (open->rate)
 		fprintf(file, ",%u,%s", open->rate, perf_arrivals_name(open->arrivals));
@@ -49,7 +49,7 @@ static void put_machine(FILE *file, const struct perf_result *result)
 	put_text(file, result->setup->pin.text);
 	put_text(file, machine->cpu);
 	fprintf(file, ",%d", machine->cpus);
-	put_text(file, perf_machine_caches(machine, caches));
+	put_text(file, shunt_host_caches(machine, caches));
 	put_text(file, machine->kernel);
 	put_text(file, machine->congestion);
 	fprintf(file, ",%llu", (unsigned long long)machine->memory);
@@ -213,7 +213,7 @@ int perf_json(FILE *file, const char *path, const struct perf_result *results, s
 			 SHUNT_JSON_SCHEMA, "version", PACKAGE_VERSION, "processors",
 			 setup->machine.cpus, "seconds", setup->measured_ms / 1e3, "threads",
 			 (int)setup->threads, "rounds", setup->rounds, "pinned", setup->pin.text,
-			 "machine", perf_machine_json(&setup->machine), "work",
+			 "machine", shunt_host_json(&setup->machine), "work",
 			 work_json(&setup->work), "models", models);
 	if (root && setup->remote[0])
 		json_object_set_new(root, "server",

@@ -233,6 +233,13 @@ static void put_rows(FILE *file, const struct perf_result *result)
 	}
 }
 
+static void put_item(void *file, const char *text)
+{
+	fputs("<li>", file);
+	shunt_html_text(file, text);
+	fputs("</li>\n", file);
+}
+
 int perf_html(const char *path, const struct perf_result *results, size_t count)
 {
 	static const char *const head[] = { "model",	"transport", "operations/s",
@@ -249,6 +256,8 @@ int perf_html(const char *path, const struct perf_result *results, size_t count)
 	shunt_html_head(file, head);
 	for (size_t i = 0; i < count; i++)
 		put_rows(file, &results[i]);
-	fputs("</table></div>\n", file);
+	fputs("</table></div>\n<h2>This machine</h2>\n<ul>\n", file);
+	shunt_host_lines(&results[0].setup->machine, put_item, file);
+	fputs("</ul>\n", file);
 	return shunt_html_end(who, path, file);
 }

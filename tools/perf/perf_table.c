@@ -114,26 +114,26 @@ static void print_flows(const struct perf_result *result)
 			print_flow(result, t, f);
 }
 
-/* The machine and what was asked for. */
+/* The machines and what was asked for. */
 static void print_head(const struct perf_setup *setup)
 {
-	char line[1536], remote[2 * sizeof(setup->remote_machine)];
-	size_t have;
+	char line[512], remote[2 * sizeof(setup->remote_machine)];
+	size_t have = 0;
 
-	have = (size_t)perf_machine_text(&setup->machine, line, 1024);
+	shunt_host_print(&setup->machine);
 	if (setup->pin.given)
-		have += (size_t)snprintf(line + have, sizeof(line) - have, "; cpu=%s",
-					 setup->pin.text);
+		have += (size_t)snprintf(line, sizeof(line), "cpu=%s", setup->pin.text);
 	for (size_t i = 0; perf_work_field(i); i++)
 		if (strcmp(perf_work_name(&setup->work, i), perf_work_name(&no_work, i)))
-			have += (size_t)snprintf(line + have, sizeof(line) - have, "; %s=%s",
-						 perf_work_field(i),
+			have += (size_t)snprintf(line + have, sizeof(line) - have, "%s%s=%s",
+						 have ? "; " : "", perf_work_field(i),
 						 perf_work_name(&setup->work, i));
-	shunt_print_wrapped(0, 0, line);
-	if (setup->remote[0]) {
-		snprintf(line, sizeof(line), "Server %s: %s", setup->remote,
-			 shunt_escape(setup->remote_machine, remote, sizeof(remote)));
+	if (have)
 		shunt_print_wrapped(0, 0, line);
+	if (setup->remote[0]) {
+		printf("Server %s: ", setup->remote);
+		shunt_print_wrapped(2, (int)strlen(setup->remote) + 9,
+				    shunt_escape(setup->remote_machine, remote, sizeof(remote)));
 	}
 	putchar('\n');
 }

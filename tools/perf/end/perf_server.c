@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 #include "tools/bench/bench.h"
-#include "tools/perf/perf_machine.h"
+#include "tools/common/host.h"
 #include "tools/ping/ping.h"
 #include "tools/shunt.h"
 
@@ -231,13 +231,13 @@ int perf_server(int argc, char **argv)
 
 static void make_hello(uint32_t shunt_port)
 {
-	struct perf_machine machine;
+	struct shunt_host machine;
 
 	memcpy(server.hello.magic, PERF_MAGIC_HELLO, sizeof(server.hello.magic));
 	server.hello.version = PERF_VERSION;
 	server.hello.shunt_port = shunt_port;
-	perf_machine_read(&machine, "");
-	perf_machine_text(&machine, server.hello.machine, sizeof(server.hello.machine));
+	shunt_host_read(&machine, "");
+	shunt_host_text(&machine, server.hello.machine, sizeof(server.hello.machine));
 }
 
 /* open-server ADDRESS PORT SHUNT-PORT: until a signal. SHUNT-PORT is 0 in the shunted process. */

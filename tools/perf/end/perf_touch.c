@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/perf/perf_machine.h"
+#include "tools/common/host.h"
 
 /* ---- orders ---- */
 
@@ -67,7 +67,7 @@ void perf_order_free(struct perf_order *order)
 
 size_t perf_buffers_fresh(void)
 {
-	return 2 * perf_machine_last_level();
+	return 2 * shunt_host_last_level();
 }
 
 int perf_buffers_make(struct perf_buffers *buffers, size_t bytes, size_t set,
