@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # The documents know the tree: every file of the library says what it is, and every room has tests (tools/rooms --list), tests/README.md names every folder
 # and script of tests, Makefile.am every document, documents no variable that there is not, docs/CARRIED.md every reason, PACKAGES.md what
-# tools/cross does not run. Paths and links lead somewhere. Tests ask about streams in one place. Part of `tools/check static`.
+# tools/cross does not run. Paths and links lead somewhere. Tests ask about streams in one place. Tags of pages are written in one place. Part of `tools/check static`.
 set -u
 cd "$(dirname "$0")/.." || exit
 problems=0
@@ -73,6 +73,11 @@ while read -r word; do
 	grep -qE "^[A-Z]+\($word," core/base/tune_table.h || problem "a document has SHUNT_TUNE=$word, which is no word"
 done < <(grep -ohE '\bSHUNT_TUNE=[a-z_]+=[^ `"]*' README.md SECURITY.md CONTRIBUTING.md docs/*.md docs/dev/*.md tests/README.md |
 	sed 's/^SHUNT_TUNE=//' | tr ',' '\n' | sed -n 's/^\([a-z_]*\)=.*/\1/p' | grep -vxE 'word|name' | sort -u)
+
+# One renderer has the tags of HTML and SVG, and the escapes.
+while IFS= read -r line; do
+	problem "only tools/page/ writes tags: $line"
+done < <(grep -rnE '"[^"]*(<[/!]?[a-zA-Z]|&(amp|lt|gt|quot);)' tools --include=*.[ch] | grep -vE '^tools/page/|#include')
 
 # docs/VERSIONS.md says the present wire version.
 wire=$(sed -n 's/^#define SHUNT_WIRE_VERSION \([0-9]*\).*/\1/p' include/shunt/wire.h)

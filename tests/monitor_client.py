@@ -100,7 +100,7 @@ def endpoints(monitor, growing):
                         ("cache-control", "no-store"), ("x-frame-options", "DENY"), ("connection", "close")):
         if value not in headers[name]:
             fail("%s: %s" % (name, headers[name]))
-    for piece in ("<td class=n>%d</td>" % growing.pid, "127.0.0.1:40000", "Busiest streams", "why"):
+    for piece in ('<td class="n">%d</td>' % growing.pid, "127.0.0.1:40000", "Busiest streams", "why"):
         if piece not in page:
             fail("no %r in the page" % piece)
     check("scripts", re.findall(r"<script|<img|src=|href=.?http|\x1b|title\x07", page), [])
@@ -304,7 +304,7 @@ def other_user(monitor, scratch):
     check("to root", series in metrics(fresh), True)
     end(fresh)
     check("to others", series in metrics(theirs), False)
-    check("their page", "<td class=n>%d</td>" % ours.pid in ask(theirs, "/")[2], False)
+    check("their page", '<td class="n">%d</td>' % ours.pid in ask(theirs, "/")[2], False)
     end(theirs)
 
 

@@ -26,7 +26,7 @@ tools_shunt_SOURCES = \
 	tools/bench/bench.h tools/bench/bench_child.c tools/bench/bench_said.c tools/bench/bench_scratch.c \
 	tools/bench/bench_share.c tools/bench/bench_figure.c \
 	tools/compare/compare.c tools/compare/compare.h tools/compare/compare_work.c tools/compare/compare_measure.c \
-	tools/compare/compare_report.c tools/compare/compare_html.c tools/common/chart.c tools/common/chart.h tools/common/html_page.c \
+	tools/compare/compare_report.c tools/compare/compare_html.c tools/page/page.c tools/page/page.h tools/page/page_file.c tools/page/chart.c tools/page/chart.h tools/page/mesh.c \
 	tools/advise/advise.c tools/advise/advise.h tools/advise/advise_metric.c tools/advise/advise_verdict.c tools/advise/advise_tree.c \
 	tools/advise/advise_server.c tools/advise/advise_run.c tools/advise/advise_pairs.c tools/advise/advise_cause.c tools/advise/advise_table.h \
 	tools/advise/advise_try.c tools/advise/advise_show.c tools/advise/advise_json.c tools/advise/advise_html.c tools/advise/advise_watch.c \
@@ -44,7 +44,7 @@ tools_shunt_SOURCES = \
 	tools/perf/qos/perf_qos_show.c tools/perf/qos/perf_qos_client.c \
 	tools/ping/ping.c tools/ping/ping.h tools/ping/ping_target.c tools/ping/ping_machine.c tools/ping/ping_tcp.c \
 	tools/ping/ping_ask.c tools/ping/ping_client.c tools/ping/ping_server.c tools/ping/ping_cause.c tools/ping/ping_way.c \
-	tools/ping/ping_show.c tools/ping/ping_matrix.c tools/ping/ping_table.c tools/ping/ping_page.c tools/common/html.c tools/common/html.h
+	tools/ping/ping_show.c tools/ping/ping_matrix.c tools/ping/ping_table.c tools/ping/ping_page.c
 tools_shunt_CPPFLAGS = $(AM_CPPFLAGS) -DSHUNT_PKGLIBDIR='"$(pkglibdir)"'
 tools_shunt_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
 tools_shunt_LDADD = libshuntcore.a $(JANSSON_LIBS) -lm
@@ -53,7 +53,7 @@ tools_shunt_LDADD = libshuntcore.a $(JANSSON_LIBS) -lm
 viewdir = $(pkglibdir)
 view_PROGRAMS = tools/shunt-view
 tools_shunt_view_SOURCES = \
-	tools/ask/view.c tools/common/html.c tools/common/html.h tools/shunt.h tools/common/output.c tools/common/output.h \
+	tools/ask/view.c tools/page/page.c tools/page/page.h tools/page/mesh.c tools/shunt.h tools/common/output.c tools/common/output.h \
 	tools/ask/door.c tools/ask/door.h tools/ask/door_users.c tools/ask/guard.c tools/ask/guard.h tools/ask/budget.c tools/ask/budget.h tools/ask/enter.c tools/ask/absence.c \
 	tools/common/proc.c tools/common/proc.h tools/common/seconds.c tools/ask/ask.c tools/ask/ask.h \
 	tools/stat/stat.h tools/stat/stat_fetch.c tools/stat/stat_rate.c \
@@ -65,7 +65,7 @@ tools_shunt_view_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS) $(
 tools_shunt_view_LDADD = libshuntcore.a $(JANSSON_LIBS) $(MICROHTTPD_LIBS) $(NCURSES_LIBS) -lm
 if HAVE_MICROHTTPD
 tools_shunt_view_SOURCES += \
-	tools/monitor/monitor.c tools/monitor/monitor.h tools/monitor/monitor_gate.c tools/monitor/monitor_html.c tools/monitor/monitor_http.c \
+	tools/monitor/monitor.c tools/monitor/monitor.h tools/monitor/monitor_gate.c tools/monitor/monitor_http.c \
 	tools/monitor/monitor_log.c tools/monitor/monitor_look.c tools/monitor/monitor_matrix.c tools/monitor/monitor_options.c \
 	tools/monitor/monitor_page.c tools/monitor/monitor_rows.c tools/monitor/monitor_user.c
 else

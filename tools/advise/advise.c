@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 
 #include "core/base/reason.h"
-#include "tools/common/html.h"
+#include "tools/page/page.h"
 #include "tools/common/output.h"
 #include "tools/shunt.h"
 
@@ -401,8 +401,8 @@ static int run(struct options *options)
 	char why[SHUNT_WHY_MAX] = "";
 	int rc, status;
 
-	if (shunt_html_check("shunt advise", options->html) ||
-	    shunt_html_check("shunt advise", options->svg) || open_bench(bench))
+	if (shunt_page_check("shunt advise", options->html) ||
+	    shunt_page_check("shunt advise", options->svg) || open_bench(bench))
 		return EXIT_FAILED;
 	result = calloc(1, sizeof(*result));
 	if (!result)

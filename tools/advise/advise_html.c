@@ -5,18 +5,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "tools/common/chart.h"
-#include "tools/common/html.h"
+#include "tools/page/chart.h"
 
 static const char who[] = "shunt advise";
 
-static struct shunt_chart_value value_of(const struct advise_result *result, int way,
-					 enum advise_column column)
+static struct shunt_spread spread_of(const struct advise_result *result, int way,
+				     enum advise_column column)
 {
-	struct shunt_spread spread = advise_pairs_spread(result->bench, &result->pairs, way,
-							 column);
-
-	return (struct shunt_chart_value) { spread.min, spread.median, spread.max };
+	return advise_pairs_spread(result->bench, &result->pairs, way, column);
 }
 
 /* Shunt's part of TCP's figure. The judged figure has the median of the pairs, as in the verdict. */
@@ -26,168 +22,133 @@ static double part_of(const struct advise_result *result, enum advise_column col
 
 	if (column == (result->bench->metric_count ? ADVISE_FIGURE : ADVISE_SECONDS))
 		return advise_is_lower(result->bench) ? 1 / ratio : ratio;
-	return value_of(result, 1, column).middle / value_of(result, 0, column).middle;
+	return spread_of(result, 1, column).median / spread_of(result, 0, column).median;
 }
 
-/* Rows of the picture: the figure or the time, and CPU time; each has a scale of its own. */
-static void put_picture(FILE *file, const struct advise_result *result)
+/* Rows of the picture: the figure or the time, and CPU time. */
+static void put_picture(struct shunt_page *page, const struct advise_result *result)
 {
-	static const char *const series[] = { "plain TCP", "Shunt" };
-	struct shunt_chart_value values[2 * ADVISE_COLUMNS];
-	const char *rows[ADVISE_COLUMNS], *notes[ADVISE_COLUMNS];
-	char title[128], ratios[ADVISE_COLUMNS][24];
-	size_t count = 0;
+	char title[128];
+	struct shunt_chart_bars chart = { .title = title,
+					  .unit = "medians, and the range of runs" };
 
-	for (int column = 0; column < ADVISE_COLUMNS; column++) {
-		const char *name = advise_column_name(result->bench, column);
-
-		if (!name || (column == ADVISE_SECONDS && result->bench->metric_count))
-			continue;
-		for (int way = 0; way < 2; way++)
-			values[2 * count + (size_t)way] = value_of(result, way, column);
-		if (isnan(values[2 * count].middle))
-			continue;
-		snprintf(ratios[count], sizeof(ratios[count]), "x %.2f", part_of(result, column));
-		notes[count] = isfinite(part_of(result, column)) ? ratios[count] : NULL;
-		rows[count++] = name;
-	}
 	snprintf(title, sizeof(title), "%.100s%s", result->command,
 		 strlen(result->command) > 100 ? "..." : "");
-	shunt_chart_bars(file,
-			 &(struct shunt_chart_bars) { .title = title,
-						      .unit = "medians, and the range of runs",
-						      .series = series,
-						      .series_count = 2,
-						      .rows = rows,
-						      .notes = notes,
-						      .row_count = count,
-						      .values = values,
-						      .each = 1 });
+	for (int column = 0; column < ADVISE_COLUMNS; column++) {
+		const char *name = advise_column_name(result->bench, column);
+		struct shunt_spread tcp = spread_of(result, 0, column);
+
+		if (name && !(column == ADVISE_SECONDS && result->bench->metric_count) &&
+		    !isnan(tcp.median))
+			shunt_chart_pair(&chart, name, part_of(result, column), tcp,
+					 spread_of(result, 1, column));
+	}
+	shunt_chart_bars(page, &chart);
 }
 
-static void put_number(FILE *file, double number)
+static void put_number(struct shunt_page *page, double number)
 {
 	char text[16];
 
-	shunt_html_cell(file, "n", advise_number_text(number, text));
+	shunt_page_cell(page, "%s", advise_number_text(number, text));
 }
 
-static void put_columns(FILE *file, const struct advise_result *result)
+static void put_columns(struct shunt_page *page, const struct advise_result *result)
 {
-	static const char *const head[] = { "",	     "TCP",    "lowest",  "highest",
-					    "Shunt", "lowest", "highest", NULL };
 	char share[24];
 
-	fputs("<h2>Runs</h2>\n<div class=\"wide\"><table>\n", file);
-	shunt_html_head(file, head);
+	shunt_page_table(page, "Runs", "", "|#TCP|#lowest|#highest|#Shunt|#lowest|#highest");
 	for (int column = 0; column < ADVISE_COLUMNS; column++) {
 		const char *name = advise_column_name(result->bench, column);
 
 		if (!name)
 			continue;
-		fputs("<tr>", file);
-		shunt_html_cell(file, "", name);
+		shunt_page_row(page);
+		shunt_page_cell(page, "%s", name);
 		for (int way = 0; way < 2; way++) {
-			struct shunt_chart_value value = value_of(result, way, column);
+			struct shunt_spread value = spread_of(result, way, column);
 
-			put_number(file, value.middle);
-			put_number(file, value.min);
-			put_number(file, value.max);
+			put_number(page, value.median);
+			put_number(page, value.min);
+			put_number(page, value.max);
 		}
-		fputs("</tr>\n", file);
 	}
-	fputs("<tr><td>share on the link</td><td class=\"n\">0%</td><td></td><td></td>", file);
-	shunt_html_cell(file, "n", shunt_share_text(&result->share, share));
-	fputs("<td colspan=\"2\">", file);
-	shunt_html_text(file, !result->share.known ? result->share.why :
-			      result->share.late   ? "after 256 KiB each" :
-						     "of all bytes");
-	fputs("</td></tr>\n</table></div>\n", file);
+	shunt_page_row(page);
+	shunt_page_cell(page, "share on the link");
+	shunt_page_cell(page, "0%%");
+	shunt_page_wide(page, 2, "%s", "");
+	shunt_page_cell(page, "%s", shunt_share_text(&result->share, share));
+	shunt_page_wide(page, 2, "%s",
+			!result->share.known ? result->share.why :
+			result->share.late   ? "after 256 KiB each" :
+					       "of all bytes");
+	shunt_page_table_end(page, NULL);
 }
 
-static void put_tries(FILE *file, const struct advise_result *result)
+static void put_tries(struct shunt_page *page, const struct advise_result *result)
 {
-	static const char *const head[] = { "settings tried, against the shunted default",
-					    "because", "verdict", "ratio", NULL };
 	char text[96];
 
 	if (!result->try_count)
 		return;
-	fputs("<h2>Settings</h2>\n<div class=\"wide\"><table>\n", file);
-	shunt_html_head(file, head);
+	shunt_page_table(page, "Settings", "",
+			 "@settings tried, against the shunted default|because|verdict|ratio");
 	for (size_t i = 0; i < result->try_count; i++) {
 		const struct advise_try *try = &result->tries[i];
 
-		fputs("<tr><td><code>", file);
-		shunt_html_text(file, try->cause.settings);
-		fputs("</code></td>", file);
-		shunt_html_cell(file, "", try->cause.text);
-		shunt_html_cell(file, "",
+		shunt_page_row(page);
+		shunt_page_cell(page, "%s", try->cause.settings);
+		shunt_page_cell(page, "%s", try->cause.text);
+		shunt_page_cell(page, "%s",
 				try->failed ? "failed" : advise_verdict_words[try->pairs.verdict]);
-		shunt_html_cell(file, "",
+		shunt_page_cell(page, "%s",
 				try->failed ? try->why : advise_ratio_text(&try->pairs, text));
-		fputs("</tr>\n", file);
 	}
-	fputs("</table></div>\n", file);
+	shunt_page_table_end(page, NULL);
 }
 
-static void put_pairs(FILE *file, const struct advise_result *result)
+static void put_pairs(struct shunt_page *page, const struct advise_result *result)
 {
-	static const char *const head[] = { "pair", "TCP", "Shunt", "ratio", NULL };
-	char text[16];
-
-	fputs("<h2>Pairs</h2>\n<div class=\"wide\"><table>\n", file);
-	shunt_html_head(file, head);
+	shunt_page_table(page, "Pairs", "", "pair|#TCP|#Shunt|#ratio");
 	for (int i = 0; i < result->pairs.count; i++) {
-		fprintf(file, "<tr><td>%d</td>", i + 1);
-		put_number(file, result->pairs.runs[0][i].figure);
-		put_number(file, result->pairs.runs[1][i].figure);
-		snprintf(text, sizeof(text), "%.3f", result->pairs.ratios[i]);
-		shunt_html_cell(file, "n", text);
-		fputs("</tr>\n", file);
+		shunt_page_row(page);
+		shunt_page_cell(page, "%d", i + 1);
+		put_number(page, result->pairs.runs[0][i].figure);
+		put_number(page, result->pairs.runs[1][i].figure);
+		shunt_page_cell(page, "%.3f", result->pairs.ratios[i]);
 	}
-	fputs("</table></div>\n", file);
-}
-
-static void put_item(void *file, const char *text)
-{
-	fputs("<li>", file);
-	shunt_html_text(file, text);
-	fputs("</li>\n", file);
+	shunt_page_table_end(page, NULL);
 }
 
 int advise_html(const struct advise_result *result, const char *path)
 {
-	FILE *file = shunt_html_begin(who, path, "Does Shunt pay?");
-	const char *class = result->pairs.verdict == ADVISE_FASTER ? " faster" :
-			    result->pairs.verdict == ADVISE_SLOWER ? " slower" :
-								     "";
+	enum advise_verdict verdict = result->pairs.verdict;
+	struct shunt_page page;
 	char text[256];
 
-	if (!file)
+	if (shunt_page_start(&page, who, path, "Does Shunt pay?"))
 		return -1;
-	fputs("<p><code>", file);
-	shunt_html_text(file, result->command);
-	fputs("</code><br/>", file);
-	shunt_html_text(file, advise_server_text(&result->bench->server, text));
-	fprintf(file, "</p>\n<p class=\"verdict%s\">", class);
-	shunt_html_text(file, advise_verdict_text(result, text));
-	fputs("</p>\n<ul>\n", file);
-	advise_words(result, put_item, file);
-	fputs("</ul>\n", file);
-	put_picture(file, result);
-	put_columns(file, result);
-	put_tries(file, result);
-	put_pairs(file, result);
-	return shunt_html_end(who, path, file);
+	shunt_page_paragraph(&page, "a", "%s", result->command);
+	shunt_page_paragraph(&page, "", "%s", advise_server_text(&result->bench->server, text));
+	shunt_page_paragraph(&page,
+			     verdict == ADVISE_FASTER ? "verdict faster" :
+			     verdict == ADVISE_SLOWER ? "verdict slower" :
+							"verdict",
+			     "%s", advise_verdict_text(result, text));
+	advise_words(result, shunt_page_say, &page);
+	put_picture(&page, result);
+	put_columns(&page, result);
+	put_tries(&page, result);
+	put_pairs(&page, result);
+	return shunt_page_finish(&page);
 }
 
 int advise_svg(const struct advise_result *result, const char *path)
 {
-	FILE *file = shunt_html_open(who, path);
+	struct shunt_page page;
 
-	if (!file)
+	if (shunt_page_open(&page, who, path))
 		return -1;
-	put_picture(file, result);
-	return shunt_html_close(who, path, file);
+	put_picture(&page, result);
+	return shunt_page_close(&page);
 }

@@ -183,7 +183,8 @@ int shunt_host_text(const struct shunt_host *host, char *text, size_t room)
 }
 
 static const char reading[] =
-	"A round trip of a small message over TCP contains two wake-ups; over Shunt it contains none while both ends poll.";
+	"A round trip of a small message over TCP contains two wake-ups, of the kind that the kernel's choice of CPUs makes; "
+	"over Shunt it contains none while both ends poll.";
 
 void shunt_host_lines(const struct shunt_host *host,
 			 void (*line)(void *arg, const char *text), void *arg)

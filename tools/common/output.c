@@ -53,6 +53,17 @@ void shunt_print_escaped(FILE *file, const char *text, size_t length)
 	}
 }
 
+const char *shunt_member_text(const json_t *object, const char *key, char *buf, size_t room)
+{
+	const json_t *value = json_object_get(object, key);
+	const char *text = json_string_value(value);
+
+	if (!json_is_integer(value))
+		return shunt_escape(text ? text : "", buf, room);
+	snprintf(buf, room, "%lld", (long long)json_integer_value(value));
+	return buf;
+}
+
 /* jansson leaves DEL as it is; outside of strings there is none. */
 static int put_json(const char *text, size_t length, void *file)
 {

@@ -17,6 +17,9 @@ const char *shunt_escape(const char *text, char *buf, size_t room);
 /* The same straight to a file; newlines stay. */
 void shunt_print_escaped(FILE *file, const char *text, size_t length);
 
+/* A member that is a string, escaped as above, or a number; else "". Returns buf. */
+const char *shunt_member_text(const json_t *object, const char *key, char *buf, size_t room);
+
 /* Why a stream of statistics is on TCP, "reason: detail", cut to `room`; "" for one that has no reason. Returns buf. */
 const char *shunt_reason_said(const json_t *stream, char *buf, size_t room);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/html.h"
+#include "tools/page/page.h"
 #include "tools/shunt.h"
 
 static const char help[] =
@@ -234,8 +234,8 @@ static int run_all(const struct options *options, struct compare_result *results
 	struct shunt_host host;
 	int rc = 0, failed = 0;
 
-	if (shunt_html_check("shunt perf programs", options->html) ||
-	    shunt_html_check("shunt perf programs", options->svg) || open_bench(&bench))
+	if (shunt_page_check("shunt perf programs", options->html) ||
+	    shunt_page_check("shunt perf programs", options->svg) || open_bench(&bench))
 		return EXIT_FAILED;
 	for (size_t i = 0; i < count && !rc; i++) {
 		rc = run_workload(&bench, options, &results[i], i, count);

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "tools/page/page.h"
 #include "tools/stat/stat.h"
 
 #define MONITOR_PORT 9477
@@ -151,18 +152,12 @@ char *monitor_log_text(const json_t *events, size_t *bytes);
 char *monitor_page(const struct monitor_options *options, const struct monitor_look *look,
 		   size_t *bytes);
 /* The tables of a page: processes; streams by rate; connections on TCP by reason; what was short, and what failed. */
-void monitor_rows_processes(FILE *file, const struct monitor_look *look);
-void monitor_rows_streams(FILE *file, const struct monitor_look *look);
-void monitor_rows_reasons(FILE *file, const struct monitor_look *look);
-void monitor_rows_late(FILE *file, const struct monitor_look *look);
+void monitor_rows_processes(struct shunt_page *page, const struct monitor_look *look);
+void monitor_rows_streams(struct shunt_page *page, const struct monitor_look *look);
+void monitor_rows_reasons(struct shunt_page *page, const struct monitor_look *look);
+void monitor_rows_late(struct shunt_page *page, const struct monitor_look *look);
 /* The mesh of `shunt ping --matrix --json`, which another process has written to a file. */
-void monitor_matrix(FILE *file, const char *path);
-
-/* Text of another process in HTML, escaped twice, as in a terminal and for HTML; NULL: nothing. */
-void monitor_html(FILE *file, const char *text);
-void monitor_html_member(FILE *file, const json_t *object, const char *key);
-/* "12.3 MB/s", "512 B": the unit behind. */
-void monitor_html_amount(FILE *file, double amount, const char *unit);
+void monitor_matrix(struct shunt_page *page, const char *path);
 
 /* ---- monitor_http.c ---- */
 

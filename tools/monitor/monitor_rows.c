@@ -12,12 +12,13 @@
 #define PROCESSES 200 /* rows */
 #define STREAMS 25
 #define REASONS 40
+#define TEXT 256
 
 /* A process now, and a while ago. */
 struct view {
 	const struct shunt_stat *stat;
 	const json_t *now, *before; /* before: NULL where there are no rates */
-	double seconds;
+	double seconds; /* between the two; 0 where there are no rates */
 };
 
 static struct view view_of(const struct monitor_look *look, size_t i)
@@ -36,168 +37,169 @@ static json_int_t number(const json_t *object, const char *key)
 	return value > 0 ? value : 0;
 }
 
-static void put_name(FILE *file, const struct view *view)
+static void put_member(struct shunt_page *page, const json_t *object, const char *key)
+{
+	char text[TEXT];
+
+	shunt_page_cell(page, "%s", shunt_member_text(object, key, text, TEXT));
+}
+
+static void put_number(struct shunt_page *page, json_int_t number)
+{
+	shunt_page_cell(page, "%lld", (long long)number);
+}
+
+/* "12.3 MB/s", "512 B" */
+static void put_amount(struct shunt_page *page, double amount, const char *unit)
+{
+	static const char prefixes[] = " kMGTPE";
+	int prefix = 0;
+
+	for (; amount >= 999.5 && prefix < 6; prefix++)
+		amount /= 1000;
+	shunt_page_cell(page, prefix && amount < 99.95 ? "%.1f %.*s%s" : "%.0f %.*s%s", amount,
+			prefix > 0, prefixes + prefix, unit);
+}
+
+/* A row begins with its process. */
+static void put_name(struct shunt_page *page, const struct view *view)
 {
 	char name[SHUNT_DOOR_TEXT];
 
-	fputs("<td>", file);
-	monitor_html_member(file, view->now, "program");
-	fprintf(file, "</td><td class=n>%s</td>", shunt_door_text(&view->stat->door, name));
+	shunt_page_row(page);
+	put_member(page, view->now, "program");
+	shunt_page_cell(page, "%s", shunt_door_text(&view->stat->door, name));
 }
 
-/* ---- bytes of one direction ---- */
+/* ---- bytes ---- */
 
-static void put_rate(FILE *file, const struct view *view, const json_t *before, const json_t *now)
+/* Bytes a second with `seconds`, else all bytes. */
+struct moved {
+	double link, all;
+};
+
+static void add_way(struct moved *moved, const json_t *before, const json_t *now, const char *way,
+		    double seconds)
 {
-	fputs("<td class=n>", file);
-	if (view->before)
-		monitor_html_amount(file,
-				    shunt_rate(before, now, "tcp", view->seconds) +
-					    shunt_rate(before, now, "link", view->seconds),
-				    "B/s");
-	else
-		monitor_html_amount(file, (double)number(now, "tcp") + (double)number(now, "link"),
-				    "B");
-	fputs("</td>", file);
-}
+	static const char *const tracks[] = { "link", "tcp" };
+	const json_t *then = json_object_get(before, way);
 
-/* Of the bytes since the last look, or of all where there were none. */
-static void put_share(FILE *file, const struct view *view, const json_t *before, const json_t *now)
-{
-	static const char *const ways[] = { "tx", "rx" };
-	double link = 0, all = 0, link_rate = 0, all_rate = 0;
-
+	now = json_object_get(now, way);
 	for (int i = 0; i < 2; i++) {
-		const json_t *way = json_object_get(now, ways[i]),
-			     *then = json_object_get(before, ways[i]);
+		double bytes = seconds > 0 ? shunt_rate(then, now, tracks[i], seconds) :
+					     (double)number(now, tracks[i]);
 
-		link += (double)number(way, "link");
-		all += (double)number(way, "link") + (double)number(way, "tcp");
-		link_rate += shunt_rate(then, way, "link", view->seconds);
-		all_rate += shunt_rate(then, way, "link", view->seconds) +
-			    shunt_rate(then, way, "tcp", view->seconds);
+		moved->all += bytes;
+		moved->link += i ? 0 : bytes;
 	}
-	if (view->before && all_rate > 0) {
-		link = link_rate;
-		all = all_rate;
-	}
-	if (all > 0)
-		fprintf(file, "<td class=n><meter min=0 max=100 value=%.0f></meter> %.0f %%</td>",
-			100 * link / all, 100 * link / all);
-	else
-		fputs("<td class=n>–</td>", file);
 }
 
-static void put_ways(FILE *file, const struct view *view, const json_t *before, const json_t *now)
+static struct moved moved_by(const json_t *before, const json_t *now, double seconds)
 {
-	put_rate(file, view, json_object_get(before, "tx"), json_object_get(now, "tx"));
-	put_rate(file, view, json_object_get(before, "rx"), json_object_get(now, "rx"));
-	put_share(file, view, before, now);
+	struct moved moved = { 0 };
+
+	add_way(&moved, before, now, "tx", seconds);
+	add_way(&moved, before, now, "rx", seconds);
+	return moved;
+}
+
+/* Sent, received, and the link's share of both. The share is of all bytes if none has moved since the last look. */
+static void put_ways(struct shunt_page *page, const struct view *view, const json_t *before,
+		     const json_t *now)
+{
+	struct moved sent = { 0 }, received = { 0 }, both = moved_by(before, now, view->seconds);
+	const char *unit = view->seconds > 0 ? "B/s" : "B";
+
+	add_way(&sent, before, now, "tx", view->seconds);
+	add_way(&received, before, now, "rx", view->seconds);
+	put_amount(page, sent.all, unit);
+	put_amount(page, received.all, unit);
+	if (!(both.all > 0))
+		both = moved_by(before, now, 0);
+	shunt_page_percent(page, both.all > 0 ? 100 * both.link / both.all : -1);
 }
 
 /* ---- processes ---- */
 
-static size_t count_state(const json_t *process, const char *state)
+static json_int_t count_state(const json_t *process, const char *state)
 {
-	const json_t *streams = json_object_get(process, "streams");
-	size_t count = 0;
+	const json_t *stream;
+	json_int_t count = 0;
+	size_t i;
 
-	for (size_t i = 0; i < json_array_size(streams); i++) {
-		const char *word = json_string_value(
-			json_object_get(json_array_get(streams, i), "state"));
+	json_array_foreach(json_object_get(process, "streams"), i, stream)
+	{
+		const char *word = json_string_value(json_object_get(stream, "state"));
 
 		count += word && !strcmp(word, state);
 	}
 	return count;
 }
 
-static void put_state(FILE *file, const json_t *process, const char *state)
-{
-	fprintf(file, "<td class=n>%zu</td>", count_state(process, state));
-}
-
 /* The limit that its sends wait for most, or why it has no device. */
-static void put_note(FILE *file, const json_t *process)
+static void put_note(struct shunt_page *page, const json_t *process)
 {
 	const char *bound = json_string_value(json_object_get(process, "bound_by"));
 	const char *reason = json_string_value(json_object_get(process, "reason"));
+	char text[TEXT];
 
-	fputs("<td>", file);
-	if (reason && *reason)
-		monitor_html(file, reason);
-	else if (bound && strcmp(bound, "none"))
-		monitor_html(file, bound);
-	fputs("</td>", file);
+	if (!reason || !*reason)
+		reason = bound && strcmp(bound, "none") ? bound : "";
+	shunt_page_cell(page, "%s", shunt_escape(reason, text, TEXT));
 }
 
-static void put_process(FILE *file, const struct view *view)
+static void put_process(struct shunt_page *page, const struct view *view)
 {
-	const json_t *counters = json_object_get(view->now, "counters");
+	static const char *const states[] = { "linked", "candidate", "plain" };
 
-	fputs("<tr>", file);
-	put_name(file, view);
-	fputs("<td>", file);
-	monitor_html_member(file, view->now, "device");
-	fputs("</td>", file);
-	put_state(file, view->now, "linked");
-	put_state(file, view->now, "candidate");
-	put_state(file, view->now, "plain");
-	put_ways(file, view, json_object_get(view->before, "totals"),
+	put_name(page, view);
+	put_member(page, view->now, "device");
+	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+		put_number(page, count_state(view->now, states[i]));
+	put_ways(page, view, json_object_get(view->before, "totals"),
 		 json_object_get(view->now, "totals"));
-	fprintf(file, "<td class=n>%lld</td>", (long long)number(counters, "failovers"));
-	put_note(file, view->now);
-	fputs("</tr>\n", file);
+	put_number(page, number(json_object_get(view->now, "counters"), "failovers"));
+	put_note(page, view->now);
 }
 
-void monitor_rows_processes(FILE *file, const struct monitor_look *look)
+void monitor_rows_processes(struct shunt_page *page, const struct monitor_look *look)
 {
-	size_t shown = 0, more = 0;
+	size_t more = 0;
 
-	fputs("<h2>Processes</h2>\n<div class=wide><table><tr><th>Program<th class=n>Process<th>Device<th class=n>On the link"
-	      "<th class=n>Candidates<th class=n>On TCP<th class=n>Sent<th class=n>Received<th class=n>By the link"
-	      "<th class=n>Failovers<th>Waits most for</tr>\n",
-	      file);
+	shunt_page_table(
+		page, "Processes", "",
+		"Program|#Process|Device|#On the link|#Candidates|#On TCP|#Sent|#Received|#By the link|#Failovers|Waits most for");
 	for (size_t i = 0; i < look->look.count; i++) {
 		struct view view = view_of(look, i);
 
-		if (!view.now)
-			continue;
-		if (shown < PROCESSES)
-			put_process(file, &view);
-		more += shown++ >= PROCESSES;
+		if (view.now && page->rows < PROCESSES)
+			put_process(page, &view);
+		else
+			more += view.now != NULL;
 	}
-	fputs("</table></div>\n", file);
-	if (!shown)
-		fputs("<p class=none>No shunted process has a connection to speak of. Other users’ processes show only "
-		      "to root.</p>\n",
-		      file);
+	shunt_page_table_end(
+		page,
+		"No shunted process has a connection to speak of. Other users’ processes show only to root.");
 	if (more)
-		fprintf(file,
-			"<p class=none>%zu more are in <a href=metrics>the metrics</a>.</p>\n",
-			more);
+		shunt_page_paragraph(page, "none", "%zu more are in the metrics.", more);
 }
 
-void monitor_rows_late(FILE *file, const struct monitor_look *look)
+void monitor_rows_late(struct shunt_page *page, const struct monitor_look *look)
 {
-	bool any = false;
+	char name[SHUNT_DOOR_TEXT], why[TEXT];
 
 	for (size_t i = 0; i < look->look.count; i++) {
 		const struct shunt_stat *stat = &look->look.processes[i];
-		char name[SHUNT_DOOR_TEXT];
 
-		if (stat->process || !stat->late)
-			continue;
-		fputs(any ? ", " : "<p class=bad>Without an answer: process ", file);
-		any = true;
-		fprintf(file, "%s: ", shunt_door_text(&stat->door, name));
-		monitor_html(file, stat->why);
+		if (!stat->process && stat->late)
+			shunt_page_paragraph(page, "bad", "Without an answer: process %s: %s",
+					     shunt_door_text(&stat->door, name),
+					     shunt_escape(stat->why, why, TEXT));
 	}
-	if (any)
-		fputs("</p>\n", file);
 	if (look->look.shut)
-		fprintf(file,
-			"<p class=bad>Sockets of unknown processes that could not be asked: %zu</p>\n",
-			look->look.shut);
+		shunt_page_paragraph(page, "bad",
+				     "Sockets of unknown processes that could not be asked: %zu",
+				     look->look.shut);
 }
 
 /* ---- streams ---- */
@@ -205,26 +207,9 @@ void monitor_rows_late(FILE *file, const struct monitor_look *look)
 struct stream {
 	struct view view;
 	const json_t *now, *before;
-	double weight; /* bytes a second, or bytes */
+	double weight; /* bytes a second, or bytes; 0: it is new */
 	double queued;
 };
-
-static double weight_of(const struct view *view, const json_t *before, const json_t *now)
-{
-	static const char *const ways[] = { "tx", "rx" }, *const tracks[] = { "tcp", "link" };
-	double weight = 0;
-
-	for (int i = 0; i < 2; i++)
-		for (int j = 0; j < 2; j++) {
-			const json_t *way = json_object_get(now, ways[i]);
-
-			weight += before       ? shunt_rate(json_object_get(before, ways[i]), way,
-							    tracks[j], view->seconds) :
-				  view->before ? 0 :
-						 (double)number(way, tracks[j]);
-		}
-	return weight;
-}
 
 /* In a table of `most` that is sorted, the largest first. */
 static void insert(struct stream *table, size_t *count, size_t most, const struct stream *stream,
@@ -242,48 +227,42 @@ static void insert(struct stream *table, size_t *count, size_t most, const struc
 	table[at] = *stream;
 }
 
-static void put_queue(FILE *file, const json_t *stream, const char *key)
+static void put_queue(struct shunt_page *page, const json_t *stream, const char *key)
 {
-	fputs("<td class=n>", file);
 	if (json_is_integer(json_object_get(stream, key)))
-		monitor_html_amount(file, (double)number(stream, key), "B");
+		put_amount(page, (double)number(stream, key), "B");
+	else
+		shunt_page_cell(page, "%s", "");
 }
 
-static void put_stream(FILE *file, const struct stream *stream)
+static void put_stream(struct shunt_page *page, const struct stream *stream)
 {
-	char reason[256];
+	char reason[TEXT], shown[TEXT], held[TEXT];
 
-	fputs("<tr>", file);
-	put_name(file, &stream->view);
-	fputs("<td class=a>", file);
-	monitor_html_member(file, stream->now, "local");
-	fputs("<td class=a>", file);
-	monitor_html_member(file, stream->now, "peer");
-	fputs("<td>", file);
-	monitor_html_member(file, stream->now, "state");
-	put_ways(file, &stream->view, stream->before, stream->now);
-	put_queue(file, stream->now, "sendq");
-	put_queue(file, stream->now, "recvq");
-	fputs("<td>", file);
-	monitor_html(file, shunt_reason_said(stream->now, reason, sizeof(reason)));
-	monitor_html_member(file, stream->now, "held");
-	fputs("</tr>\n", file);
+	put_name(page, &stream->view);
+	put_member(page, stream->now, "local");
+	put_member(page, stream->now, "peer");
+	put_member(page, stream->now, "state");
+	put_ways(page, &stream->view, stream->before, stream->now);
+	put_queue(page, stream->now, "sendq");
+	put_queue(page, stream->now, "recvq");
+	shunt_page_cell(page, "%s%s",
+			shunt_escape(shunt_reason_said(stream->now, reason, TEXT), shown, TEXT),
+			shunt_member_text(stream->now, "held", held, TEXT));
 }
 
-static void put_streams(FILE *file, const char *title, const struct stream *table, size_t count)
+static void put_streams(struct shunt_page *page, const char *title, const struct stream *table,
+			size_t count)
 {
-	fprintf(file,
-		"<h2>%s</h2>\n<div class=wide><table><tr><th>Program<th class=n>Process<th>Local<th>Peer<th>State<th class=n>Sent"
-		"<th class=n>Received<th class=n>By the link<th class=n>Send-Q<th class=n>Recv-Q<th>On TCP because of</tr>\n",
-		title);
+	shunt_page_table(
+		page, title, "",
+		"Program|#Process|@Local|@Peer|State|#Sent|#Received|#By the link|#Send-Q|#Recv-Q|On TCP because of");
 	for (size_t i = 0; i < count; i++)
-		put_stream(file, &table[i]);
-	fputs("</table></div>\n", file);
-	if (!count)
-		fputs("<p class=none>None.</p>\n", file);
+		put_stream(page, &table[i]);
+	shunt_page_table_end(page, "None.");
 }
 
-void monitor_rows_streams(FILE *file, const struct monitor_look *look)
+void monitor_rows_streams(struct shunt_page *page, const struct monitor_look *look)
 {
 	struct stream busy[STREAMS], slow[STREAMS];
 	size_t busy_count = 0, slow_count = 0;
@@ -297,7 +276,10 @@ void monitor_rows_streams(FILE *file, const struct monitor_look *look)
 		{
 			const json_t *before = view.before ? shunt_rate_stream(view.before, now) :
 							     NULL;
-			struct stream stream = { view, now, before, weight_of(&view, before, now),
+			struct stream stream = { view, now, before,
+						 before || !view.before ?
+							 moved_by(before, now, view.seconds).all :
+							 0,
 						 (double)number(now, "sendq") +
 							 (double)number(now, "recvq") };
 
@@ -306,52 +288,47 @@ void monitor_rows_streams(FILE *file, const struct monitor_look *look)
 				insert(slow, &slow_count, STREAMS, &stream, true);
 		}
 	}
-	put_streams(file, "Busiest streams", busy, busy_count);
-	put_streams(file, "Slowest streams: most bytes that wait", slow, slow_count);
+	put_streams(page, "Busiest streams", busy, busy_count);
+	put_streams(page, "Slowest streams: most bytes that wait", slow, slow_count);
 }
 
 /* ---- reasons ---- */
 
-static void put_reasons(FILE *file, const struct view *view, const char *member, const char *what,
-			size_t *shown)
+static void put_reasons(struct shunt_page *page, const struct view *view, const char *member,
+			const char *what)
 {
 	const json_t *reasons = json_object_get(view->now, member);
+	char text[TEXT];
 	const char *reason;
 	json_t *times;
 
 	json_object_foreach((json_t *)reasons, reason, times)
 	{
-		if (json_integer_value(times) <= 0 || (*shown)++ >= REASONS)
+		if (json_integer_value(times) <= 0 || page->rows >= REASONS)
 			continue;
-		fputs("<tr>", file);
-		put_name(file, view);
-		fprintf(file, "<td>%s<td>", what);
-		monitor_html(file, reason);
-		fprintf(file, "<td class=n>%lld</tr>\n", (long long)json_integer_value(times));
+		put_name(page, view);
+		shunt_page_cell(page, "%s", what);
+		shunt_page_cell(page, "%s", shunt_escape(reason, text, TEXT));
+		put_number(page, json_integer_value(times));
 	}
 }
 
-void monitor_rows_reasons(FILE *file, const struct monitor_look *look)
+void monitor_rows_reasons(struct shunt_page *page, const struct monitor_look *look)
 {
 	static const struct {
 		const char *member, *what;
 	} kinds[] = { { "reasons", "stayed on TCP" },
 		      { "left", "left the link" },
 		      { "stalls", "a send waited" } };
-	size_t shown = 0;
 
-	fputs("<h2>Why not on the link, and what was short</h2>\n<div class=wide><table><tr><th>Program<th class=n>Process"
-	      "<th>Event<th>Because of<th class=n>Times</tr>\n",
-	      file);
+	shunt_page_table(page, "Why not on the link, and what was short", "",
+			 "Program|#Process|Event|Because of|#Times");
 	for (size_t kind = 0; kind < sizeof(kinds) / sizeof(kinds[0]); kind++)
 		for (size_t i = 0; i < look->look.count; i++) {
 			struct view view = view_of(look, i);
 
 			if (view.now)
-				put_reasons(file, &view, kinds[kind].member, kinds[kind].what,
-					    &shown);
+				put_reasons(page, &view, kinds[kind].member, kinds[kind].what);
 		}
-	fputs("</table></div>\n", file);
-	if (!shown)
-		fputs("<p class=none>Nothing.</p>\n", file);
+	shunt_page_table_end(page, "Nothing.");
 }

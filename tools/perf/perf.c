@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "tools/common/html.h"
+#include "tools/page/page.h"
 #include "tools/perf/qos/perf_qos.h"
 #include "tools/perf/end/perf_remote.h"
 #include "tools/shunt.h"
@@ -121,7 +121,7 @@ static int open_files(struct perf_options *options)
 {
 	if (options->plot_path && perf_plot_check(options->plot_path))
 		return -1;
-	if (shunt_html_check("shunt perf", options->html_path))
+	if (shunt_page_check("shunt perf", options->html_path))
 		return -1;
 	return open_file(options->csv_path, &options->csv) ||
 	       open_file(options->json_path, &options->json) ? -1 : 0;

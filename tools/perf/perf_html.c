@@ -6,27 +6,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/common/chart.h"
-#include "tools/common/html.h"
+#include "tools/page/chart.h"
 
 static const char who[] = "shunt perf";
 
 #define LEAST_POINTS 3 /* of a line */
-#define ROWS_MAX (PERF_MODELS_MAX * PERF_FLOWS_MAX)
 
-static struct shunt_chart_value value_of(const struct perf_result *result, size_t transport,
-					 size_t flow, enum perf_metric metric)
+static struct shunt_spread spread_of(const struct perf_result *result, size_t transport,
+				     size_t flow, enum perf_metric metric)
 {
-	struct shunt_chart_value value = { INFINITY,
-					   perf_result_median(result, transport, flow, metric), 0 };
+	struct shunt_spread spread = { INFINITY,
+				       perf_result_median(result, transport, flow, metric), 0 };
 
 	for (int round = 0; round < result->rounds; round++) {
 		double figure = perf_result_run(result, round, transport)->metrics[flow][metric];
 
-		value.min = fmin(value.min, figure);
-		value.max = fmax(value.max, figure);
+		spread.min = fmin(spread.min, figure);
+		spread.max = fmax(spread.max, figure);
 	}
-	return value;
+	return spread;
 }
 
 static size_t name_transports(const struct perf_result *result,
@@ -73,7 +71,7 @@ static int compare_sizes(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* The models of a kind by their sizes, each once. */
+/* The models of a kind by their sizes, each once; 0: too few for a line. */
 static size_t find_points(const struct perf_result *results, size_t count,
 			  const struct perf_result *first,
 			  const struct perf_result *points[PERF_MODELS_MAX])
@@ -83,38 +81,31 @@ static size_t find_points(const struct perf_result *results, size_t count,
 	for (size_t i = 0; i < count; i++)
 		if (is_of_kind(&results[i], first))
 			points[found++] = &results[i];
-	if (!found)
-		return 0;
 	qsort(points, found, sizeof(points[0]), compare_sizes);
 	for (size_t i = 1; i < found; i++)
 		if (size_of(points[i]) != size_of(points[kept]))
 			points[++kept] = points[i];
-	return kept + 1;
+	return kept + 1 < LEAST_POINTS ? 0 : kept + 1;
 }
 
-static void put_lines(FILE *file, const struct perf_result *const *points, size_t count,
-		      enum perf_metric metric, const char *title)
+static void put_lines(struct shunt_page *page, const struct perf_result *const *points,
+		      size_t count, enum perf_metric metric, const char *title)
 {
-	static struct shunt_chart_value values[PERF_TRANSPORTS_MAX * PERF_MODELS_MAX];
+	static struct shunt_spread values[PERF_TRANSPORTS_MAX * PERF_MODELS_MAX];
 	const char *names[PERF_TRANSPORTS_MAX];
 	size_t transports = name_transports(points[0], names);
 	double x[PERF_MODELS_MAX];
 	char text[PERF_NAME_MAX + 32];
-	bool known = false;
 
 	for (size_t i = 0; i < count; i++) {
 		x[i] = (double)size_of(points[i]);
-		for (size_t t = 0; t < transports; t++) {
-			values[t * count + i] = value_of(points[i], t, 0, metric);
-			known |= !isnan(values[t * count + i].middle);
-		}
+		for (size_t t = 0; t < transports; t++)
+			values[t * count + i] = spread_of(points[i], t, 0, metric);
 	}
-	if (!known)
-		return;
 	snprintf(text, sizeof(text), "%.*s%s: %s", (int)kind_length(points[0]),
 		 points[0]->model->name, rate_of(points[0]), title);
 	shunt_chart_lines(
-		file, &(struct shunt_chart_lines) { .title = text,
+		page, &(struct shunt_chart_lines) { .title = text,
 						    .x_title = "bytes of a request",
 						    .y_title = "medians, and the range of rounds",
 						    .series = names,
@@ -124,85 +115,67 @@ static void put_lines(FILE *file, const struct perf_result *const *points, size_
 						    .values = values });
 }
 
-static bool has_line(const struct perf_result *results, size_t count,
-		     const struct perf_result *result)
-{
-	const struct perf_result *points[PERF_MODELS_MAX];
-
-	return result->model->flow_count == 1 &&
-	       find_points(results, count, result, points) >= LEAST_POINTS;
-}
-
 /* Each kind once, where its first model is. */
-static void put_kinds(FILE *file, const struct perf_result *results, size_t count)
+static void put_kinds(struct shunt_page *page, const struct perf_result *results, size_t count)
 {
 	const struct perf_result *points[PERF_MODELS_MAX];
 
 	for (size_t i = 0; i < count; i++) {
-		bool again = !has_line(results, count, &results[i]);
+		size_t found = find_points(results, count, &results[i], points), j = 0;
 
-		for (size_t j = 0; j < i; j++)
-			again |= is_of_kind(&results[j], &results[i]);
-		if (again)
+		while (j < i && !is_of_kind(&results[j], &results[i]))
+			j++;
+		if (!found || j < i)
 			continue;
-		put_lines(file, points, find_points(results, count, &results[i], points),
-			  PERF_MBYTES, "megabytes/s");
-		put_lines(file, points, find_points(results, count, &results[i], points), PERF_P50,
-			  "median latency, us");
+		put_lines(page, points, found, PERF_MBYTES, "megabytes/s");
+		put_lines(page, points, found, PERF_P50, "median latency, us");
 	}
 }
 
 /* ---- bars ---- */
 
-static void put_bars(FILE *file, const struct perf_result *results, size_t count)
+static void put_bars(struct shunt_page *page, const struct perf_result *results, size_t count)
 {
-	static struct shunt_chart_value values[ROWS_MAX * PERF_TRANSPORTS_MAX];
-	static char labels[ROWS_MAX][PERF_NAME_MAX + 32];
-	const char *names[PERF_TRANSPORTS_MAX], *rows[ROWS_MAX];
-	size_t transports = name_transports(&results[0], names), row = 0;
+	const struct perf_result *points[PERF_MODELS_MAX];
+	const char *names[PERF_TRANSPORTS_MAX];
+	struct shunt_chart_bars chart = {
+		.title = "operations/s",
+		.unit = "medians, and the range of rounds; each row has its own scale",
+		.series = names,
+		.series_count = name_transports(&results[0], names),
+	};
 
 	for (size_t i = 0; i < count; i++) {
-		if (!results[i].rounds || has_line(results, count, &results[i]))
+		if (!results[i].rounds || find_points(results, count, &results[i], points))
 			continue;
-		for (size_t flow = 0; flow < results[i].model->flow_count; flow++, row++) {
-			rows[row] = perf_label(results[i].model, flow, labels[row]);
-			for (size_t t = 0; t < transports; t++)
-				values[row * transports + t] = value_of(&results[i], t, flow,
-									PERF_RATE);
+		for (size_t flow = 0; flow < results[i].model->flow_count; flow++) {
+			struct shunt_spread values[PERF_TRANSPORTS_MAX];
+			char label[PERF_NAME_MAX + 32];
+
+			for (size_t t = 0; t < chart.series_count; t++)
+				values[t] = spread_of(&results[i], t, flow, PERF_RATE);
+			shunt_chart_row(&chart, perf_label(results[i].model, flow, label), "",
+					values);
 		}
 	}
-	if (row)
-		shunt_chart_bars(
-			file,
-			&(struct shunt_chart_bars) {
-				.title = "operations/s",
-				.unit = "medians, and the range of rounds; each row has its own scale",
-				.series = names,
-				.series_count = transports,
-				.rows = rows,
-				.row_count = row,
-				.values = values,
-				.each = 1 });
+	shunt_chart_bars(page, &chart);
 }
 
 /* ---- the table ---- */
 
-static void put_figure(FILE *file, const struct perf_result *result, size_t transport, size_t flow,
-		       enum perf_metric metric)
+static void put_figure(struct shunt_page *page, double figure)
 {
-	double figure = perf_result_median(result, transport, flow, metric);
 	char text[16];
 
 	if (isnan(figure))
-		snprintf(text, sizeof(text), "-");
+		shunt_page_cell(page, "-");
 	else if (figure < 100)
-		snprintf(text, sizeof(text), "%.2f", figure);
+		shunt_page_cell(page, "%.2f", figure);
 	else
-		shunt_figure_text(figure, text);
-	shunt_html_cell(file, "n", text);
+		shunt_page_cell(page, "%s", shunt_figure_text(figure, text));
 }
 
-static void put_rows(FILE *file, const struct perf_result *result)
+static void put_rows(struct shunt_page *page, const struct perf_result *result)
 {
 	static const enum perf_metric metrics[] = { PERF_RATE, PERF_MBYTES, PERF_P50,  PERF_P99,
 						    PERF_P999, PERF_MAX,    PERF_RATIO };
@@ -210,54 +183,41 @@ static void put_rows(FILE *file, const struct perf_result *result)
 
 	for (size_t flow = 0; flow < result->model->flow_count; flow++) {
 		for (size_t t = 0; result->rounds && t < result->transports->count; t++) {
+			const struct perf_transport *transport = &result->transports->list[t];
 			struct shunt_share share = perf_result_share(result, t);
 
-			fputs("<tr>", file);
-			shunt_html_cell(file, "", perf_label(result->model, flow, label));
-			shunt_html_cell(file, "", result->transports->list[t].name);
+			shunt_page_row(page);
+			shunt_page_cell(page, "%s", perf_label(result->model, flow, label));
+			shunt_page_cell(page, "%s", transport->name);
 			for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
-				put_figure(file, result, t, flow, metrics[i]);
-			shunt_html_cell(file, "n",
-					result->transports->list[t].shunt ?
-						shunt_share_text(&share, share_text) :
-						"-");
-			fputs("</tr>\n", file);
+				put_figure(page, perf_result_median(result, t, flow, metrics[i]));
+			shunt_page_cell(page, "%s",
+					transport->shunt ? shunt_share_text(&share, share_text) :
+							   "-");
 		}
 	}
 	if (result->failed) {
-		fputs("<tr>", file);
-		shunt_html_cell(file, "", result->model->name);
-		fputs("<td colspan=\"9\">failed: ", file);
-		shunt_html_text(file, result->why);
-		fputs("</td></tr>\n", file);
+		shunt_page_row(page);
+		shunt_page_cell(page, "%s", result->model->name);
+		shunt_page_wide(page, 9, "failed: %s", result->why);
 	}
-}
-
-static void put_item(void *file, const char *text)
-{
-	fputs("<li>", file);
-	shunt_html_text(file, text);
-	fputs("</li>\n", file);
 }
 
 int perf_html(const char *path, const struct perf_result *results, size_t count)
 {
-	static const char *const head[] = { "model",	"transport", "operations/s",
-					    "MB/s",	"p50 us",    "p99 us",
-					    "p99.9 us", "max us",    "ratio to TCP",
-					    "on link",	NULL };
-	FILE *file = shunt_html_begin(who, path, "Models of traffic");
+	struct shunt_page page;
 
-	if (!file)
+	if (shunt_page_start(&page, who, path, "Models of traffic"))
 		return -1;
-	put_kinds(file, results, count);
-	put_bars(file, results, count);
-	fputs("<h2>Medians</h2>\n<div class=\"wide\"><table>\n", file);
-	shunt_html_head(file, head);
+	put_kinds(&page, results, count);
+	put_bars(&page, results, count);
+	shunt_page_table(
+		&page, "Medians", "",
+		"model|transport|#operations/s|#MB/s|#p50 us|#p99 us|#p99.9 us|#max us|#ratio to TCP|#on link");
 	for (size_t i = 0; i < count; i++)
-		put_rows(file, &results[i]);
-	fputs("</table></div>\n<h2>This machine</h2>\n<ul>\n", file);
-	shunt_host_lines(&results[0].setup->machine, put_item, file);
-	fputs("</ul>\n", file);
-	return shunt_html_end(who, path, file);
+		put_rows(&page, &results[i]);
+	shunt_page_table_end(&page, NULL);
+	shunt_page_heading(&page, "This machine");
+	shunt_host_lines(&results[0].setup->machine, shunt_page_say, &page);
+	return shunt_page_finish(&page);
 }

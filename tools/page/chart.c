@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/common/chart.h"
+#include "tools/page/chart.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
-
-#include "tools/bench/bench.h"
-#include "tools/common/html.h"
 
 #define WIDTH 800
 #define NAMES 230 /* room for the names of rows */
@@ -14,6 +12,8 @@
 #define BAR 16
 #define GAP 14
 #define TOP 64
+#define DIM "fill=\"#59636e\""
+#define SMALL "font-size=\"12\""
 
 static const char *const colors[] = { "#7a8699", "#1f6feb", "#2da44e", "#bf5af2",
 				      "#d9822b", "#cf222e", "#0d9488", "#6e5494" };
@@ -27,7 +27,7 @@ static void put_text(FILE *file, double x, double y, const char *anchor, const c
 		     const char *text)
 {
 	fprintf(file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\" %s>", x, y, anchor, style);
-	shunt_html_text(file, text);
+	shunt_page_text(file, text);
 	fputs("</text>\n", file);
 }
 
@@ -38,7 +38,7 @@ static void begin(FILE *file, int height, const char *title)
 		"<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\" "
 		"font-family=\"system-ui, sans-serif\" font-size=\"13\" fill=\"#1f2328\">\n<title>",
 		WIDTH, height, WIDTH, height);
-	shunt_html_text(file, title);
+	shunt_page_text(file, title);
 	fprintf(file, "</title>\n<rect width=\"%d\" height=\"%d\" rx=\"6\" fill=\"#ffffff\"/>\n",
 		WIDTH, height);
 	put_text(file, 16, 24, "start", "font-size=\"15\" font-weight=\"600\"", title);
@@ -55,82 +55,105 @@ static void put_legend(FILE *file, const char *const *series, size_t count, cons
 		put_text(file, x + 17, 48, "start", "", series[i]);
 		x += 36 + 7.2 * (double)strlen(series[i]);
 	}
-	if (unit && *unit)
-		put_text(file, WIDTH - 16, 48, "end", "fill=\"#59636e\"", unit);
+	put_text(file, WIDTH - 16, 48, "end", DIM, unit);
 }
 
 /* Digits that a figure has: small ones have some behind the point. */
 static const char *figure_text(double value, char buf[16])
 {
-	if (value >= 999.5e6)
-		snprintf(buf, 16, "%.3gG", value / 1e9);
-	else if (value >= 999.5e3)
-		snprintf(buf, 16, "%.3gM", value / 1e6);
-	else if (value >= 999.5)
-		snprintf(buf, 16, "%.3gk", value / 1e3);
-	else
-		snprintf(buf, 16, "%.3g", value);
+	static const char prefixes[] = " kMG";
+	int prefix = 0;
+
+	for (; value >= 999.5 && prefix < 3; prefix++)
+		value /= 1000;
+	snprintf(buf, 16, "%.3g%.*s", value, prefix > 0, prefixes + prefix);
 	return buf;
 }
 
-static double largest(const struct shunt_chart_value *values, size_t count)
+/* 0: no value is known, or above 0. */
+static double largest(const struct shunt_spread *values, size_t count)
 {
 	double most = 0;
 
 	for (size_t i = 0; i < count; i++)
-		if (!isnan(values[i].middle) && values[i].max > most)
-			most = values[i].max;
-	return most > 0 ? most : 1;
+		if (!isnan(values[i].median))
+			most = fmax(most, values[i].max);
+	return most;
 }
 
 /* ---- bars ---- */
 
-static void put_bar(FILE *file, const struct shunt_chart_value *value, size_t series, double y,
+static void put_bar(FILE *file, const struct shunt_spread *value, size_t series, double y,
 		    double scale)
 {
 	double middle = y + BAR / 2.0;
 	char text[16];
 
-	if (isnan(value->middle))
+	if (isnan(value->median))
 		return;
 	fprintf(file,
 		"<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" rx=\"2\" fill=\"%s\"/>\n",
-		NAMES, y, fmax(value->middle * scale, 1), BAR - 2, color_of(series));
+		NAMES, y, fmax(value->median * scale, 1), BAR - 2, color_of(series));
 	if (value->max > value->min)
 		fprintf(file,
 			"<path d=\"M%.1f %.1fH%.1fM%.1f %.1fv6M%.1f %.1fv6\" stroke=\"#1f2328\" stroke-width=\"1.2\" fill=\"none\"/>\n",
 			NAMES + value->min * scale, middle - 1, NAMES + value->max * scale,
 			NAMES + value->min * scale, middle - 4, NAMES + value->max * scale,
 			middle - 4);
-	put_text(file, NAMES + fmax(value->max, value->middle) * scale + 6, y + 11, "start",
-		 "font-size=\"12\"", figure_text(value->middle, text));
+	put_text(file, NAMES + fmax(value->max, value->median) * scale + 6, y + 11, "start", SMALL,
+		 figure_text(value->median, text));
 }
 
-void shunt_chart_bars(FILE *file, const struct shunt_chart_bars *chart)
+static double row_height(const struct shunt_chart_bars *chart)
 {
-	size_t per = chart->series_count, count = chart->row_count * per;
-	double row_height = BAR * (double)per + GAP, room = WIDTH - NAMES - FIGURES;
+	return BAR * (double)chart->series_count + GAP;
+}
 
-	begin(file, (int)(TOP + row_height * (double)chart->row_count + 6), chart->title);
-	put_legend(file, chart->series, per, chart->unit);
-	for (size_t row = 0; row < chart->row_count; row++) {
-		const struct shunt_chart_value *values = chart->values + row * per;
-		double y = TOP + row_height * (double)row;
-		char name[NAME_MAX_CHARS + 1];
-		double scale = room /
-			       (chart->each ? largest(values, per) : largest(chart->values, count));
+void shunt_chart_row(struct shunt_chart_bars *chart, const char *name, const char *note,
+		     const struct shunt_spread *values)
+{
+	double y = TOP + row_height(chart) * (double)chart->row_count++;
+	double middle = y + row_height(chart) / 2 - 3, most = largest(values, chart->series_count);
+	char text[NAME_MAX_CHARS + 1];
 
-		snprintf(name, sizeof(name),
-			 strlen(chart->rows[row]) < sizeof(name) ? "%s" : "%.31s...",
-			 chart->rows[row]);
-		put_text(file, NAMES - 10, y + row_height / 2 - 3, "end", "", name);
-		for (size_t i = 0; i < per; i++)
-			put_bar(file, &values[i], i, y + BAR * (double)i, scale);
-		if (chart->notes && chart->notes[row])
-			put_text(file, WIDTH - 16, y + row_height / 2 - 3, "end",
-				 "font-weight=\"600\"", chart->notes[row]);
-	}
-	fputs("</svg>\n", file);
+	if (!chart->file)
+		chart->file = open_memstream(&chart->text, &chart->bytes);
+	if (!chart->file)
+		abort();
+	snprintf(text, sizeof(text), strlen(name) < sizeof(text) ? "%s" : "%.31s...", name);
+	put_text(chart->file, NAMES - 10, middle, "end", "", text);
+	for (size_t i = 0; i < chart->series_count; i++)
+		put_bar(chart->file, &values[i], i, y + BAR * (double)i,
+			most > 0 ? (WIDTH - NAMES - FIGURES) / most : 0);
+	if (*note)
+		put_text(chart->file, WIDTH - 16, middle, "end", "font-weight=\"600\"", note);
+}
+
+void shunt_chart_pair(struct shunt_chart_bars *chart, const char *name, double ratio,
+		      struct shunt_spread tcp, struct shunt_spread shunt)
+{
+	static const char *const series[] = { "plain TCP", "Shunt" };
+	struct shunt_spread values[] = { tcp, shunt };
+	char note[24];
+
+	snprintf(note, sizeof(note), isfinite(ratio) ? "x %.2f" : "", ratio);
+	chart->series = series;
+	chart->series_count = 2;
+	shunt_chart_row(chart, name, note, values);
+}
+
+void shunt_chart_bars(struct shunt_page *page, struct shunt_chart_bars *chart)
+{
+	FILE *file = shunt_page_next(page);
+
+	if (!chart->file)
+		return;
+	if (fclose(chart->file))
+		abort();
+	begin(file, (int)(TOP + row_height(chart) * (double)chart->row_count + 6), chart->title);
+	put_legend(file, chart->series, chart->series_count, chart->unit);
+	fprintf(file, "%s</svg>\n", chart->text);
+	free(chart->text);
 }
 
 /* ---- lines ---- */
@@ -155,12 +178,12 @@ static double place(const struct scale *scale, double value, double from, double
 		       (from + to) / 2;
 }
 
-static struct scale scale_of(const struct shunt_chart_value *values, size_t count)
+static struct scale scale_of(const struct shunt_spread *values, size_t count)
 {
 	double most = largest(values, count), least = most;
 
 	for (size_t i = 0; i < count; i++)
-		if (!isnan(values[i].middle) && values[i].min > 0 && values[i].min < least)
+		if (!isnan(values[i].median) && values[i].min > 0 && values[i].min < least)
 			least = values[i].min;
 	if (most / least < 20)
 		return (struct scale) { 0, most * 1.05, 0 };
@@ -179,7 +202,7 @@ static void put_grid(FILE *file, const struct scale *y)
 
 		fprintf(file, "<path d=\"M%.1f %.1fH%.1f\" stroke=\"#d1d9e0\"/>\n", LEFT, height,
 			RIGHT);
-		put_text(file, LEFT - 8, height + 4, "end", "font-size=\"12\" fill=\"#59636e\"",
+		put_text(file, LEFT - 8, height + 4, "end", SMALL " " DIM,
 			 figure_text(value, text));
 	}
 }
@@ -187,59 +210,60 @@ static void put_grid(FILE *file, const struct scale *y)
 /* "64", "4K", "1M": sizes have powers of two. */
 static const char *size_text(double value, char buf[16])
 {
-	if (value >= 1 << 20 && fmod(value, 1 << 20) == 0)
-		snprintf(buf, 16, "%.0fM", value / (1 << 20));
-	else if (value >= 1024 && fmod(value, 1024) == 0)
-		snprintf(buf, 16, "%.0fK", value / 1024);
-	else
-		snprintf(buf, 16, "%.0f", value);
+	static const char prefixes[] = " KM";
+	int prefix = 0;
+
+	for (; value >= 1024 && fmod(value, 1024) == 0 && prefix < 2; prefix++)
+		value /= 1024;
+	snprintf(buf, 16, "%.0f%.*s", value, prefix > 0, prefixes + prefix);
 	return buf;
 }
 
 static void put_series(FILE *file, const struct shunt_chart_lines *chart, size_t series,
 		       const struct scale *x, const struct scale *y)
 {
-	const struct shunt_chart_value *values = chart->values + series * chart->x_count;
+	const struct shunt_spread *values = chart->values + series * chart->x_count;
 	const char *color = color_of(series);
-	int begun = 0;
+	double last_at = NAN, last_height = NAN;
 
-	fputs("<path d=\"", file);
 	for (size_t i = 0; i < chart->x_count; i++) {
-		if (isnan(values[i].middle) || values[i].middle <= 0)
-			continue;
-		fprintf(file, "%c%.1f %.1f", begun ? 'L' : 'M', place(x, chart->x[i], LEFT, RIGHT),
-			place(y, values[i].middle, LOWER, UPPER));
-		begun = 1;
-	}
-	fprintf(file, "\" stroke=\"%s\" stroke-width=\"2\" fill=\"none\"/>\n", color);
-	for (size_t i = 0; i < chart->x_count; i++) {
-		double at = place(x, chart->x[i], LEFT, RIGHT);
+		double at = place(x, chart->x[i], LEFT, RIGHT), height;
 
-		if (isnan(values[i].middle) || values[i].middle <= 0)
+		if (!(values[i].median > 0))
 			continue;
+		height = place(y, values[i].median, LOWER, UPPER);
+		if (!isnan(last_at))
+			fprintf(file,
+				"<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"%s\" stroke-width=\"2\"/>\n",
+				last_at, last_height, at, height, color);
 		if (values[i].max > values[i].min && values[i].min > 0)
 			fprintf(file, "<path d=\"M%.1f %.1fV%.1f\" stroke=\"%s\"/>\n", at,
 				place(y, values[i].min, LOWER, UPPER),
 				place(y, values[i].max, LOWER, UPPER), color);
 		fprintf(file, "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3.5\" fill=\"%s\"/>\n", at,
-			place(y, values[i].middle, LOWER, UPPER), color);
+			height, color);
+		last_at = at;
+		last_height = height;
 	}
 }
 
-void shunt_chart_lines(FILE *file, const struct shunt_chart_lines *chart)
+void shunt_chart_lines(struct shunt_page *page, const struct shunt_chart_lines *chart)
 {
-	struct scale y = scale_of(chart->values, chart->series_count * chart->x_count);
+	FILE *file = shunt_page_next(page);
+	size_t count = chart->series_count * chart->x_count;
+	struct scale y = scale_of(chart->values, count);
 	struct scale x = { log10(chart->x[0]), log10(chart->x[chart->x_count - 1]), 1 };
 	char text[16];
 
+	if (!(largest(chart->values, count) > 0))
+		return;
 	begin(file, HEIGHT, chart->title);
 	put_legend(file, chart->series, chart->series_count, chart->y_title);
 	put_grid(file, &y);
 	for (size_t i = 0; i < chart->x_count; i++)
 		put_text(file, place(&x, chart->x[i], LEFT, RIGHT), LOWER + 18, "middle",
-			 "font-size=\"12\" fill=\"#59636e\"", size_text(chart->x[i], text));
-	put_text(file, (LEFT + RIGHT) / 2, HEIGHT - 12, "middle", "fill=\"#59636e\"",
-		 chart->x_title);
+			 SMALL " " DIM, size_text(chart->x[i], text));
+	put_text(file, (LEFT + RIGHT) / 2, HEIGHT - 12, "middle", DIM, chart->x_title);
 	for (size_t i = 0; i < chart->series_count; i++)
 		put_series(file, chart, i, &x, &y);
 	fputs("</svg>\n", file);
