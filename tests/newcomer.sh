@@ -48,9 +48,10 @@ echo \$! >$work/pid
 kill -0 \$(cat $work/pid)
 \`\`\`
 END
+# The system may not have reaped it yet.
 cat >"$work/second.md" <<END
 \`\`\`sh
-! kill -0 \$(cat $work/pid)
+! grep -q '^State:[[:space:]]*[^ZX[:space:]]' /proc/\$(cat $work/pid)/status
 \`\`\`
 END
 expect 0 "$top_srcdir/tools/newcomer" "$work/first.md" "$work/second.md"
