@@ -38,7 +38,8 @@ static ssize_t kernels(void)
 }
 
 /* `several`: it is one of sendmmsg()'s. */
-static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, int flags, bool several)
+static SHUNT_INLINE ssize_t send_message(int fd, const struct msghdr *message, int flags,
+					 bool several)
 {
 	struct shunt_stream *stream;
 	int served, error;

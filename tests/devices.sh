@@ -198,6 +198,24 @@ expect 0 "$shunt" doctor devices --root "$root"
 expect 0 "$shunt" doctor devices --json --root "$root"
 python3 -m json.tool <<<"$out" >/dev/null || problem "no JSON: $out"
 
+# A device that is tried: the cards of tests/fake (tests/calls/cards.sh runs programs over them).
+library=$PWD/tests/fake/.libs
+probed() { # CARD STATUS FILTER: of the probe's JSON
+	[ -e "$library/libibverbs.so.1" ] || return 0
+	expect "$2" env FAKE_VERBS="$1" LD_LIBRARY_PATH="$library" "$shunt" doctor devices --probe --json
+	jq -e ".probe | $3" <<<"$out" >/dev/null || problem "$1: $out"
+}
+probed mlx5 0 '.usable and .got.inline == 256 and .got.completion_queue == 8191 and ([.trials[] | select(.ok | not)] == [])'
+probed irdma-e810 0 '.got.inline == 96 and ([.trials[].name] | index("FETCH_ADD") | not)'
+probed mana 0 '.usable and .got.inline == 0 and (.verdict | test("fetches each")) and .trials[0].result == "local protection error"'
+probed efa 1 '.error | test("reliable connections")'
+if [ -e "$library/libibverbs.so.1" ]; then
+	expect 0 env FAKE_VERBS=mlx5 LD_LIBRARY_PATH="$library" "$shunt" doctor devices --probe=fake0
+	has "$out" '^fake0: Shunt can use it$'
+	expect 1 env FAKE_VERBS=mlx5 LD_LIBRARY_PATH="$library" "$shunt" doctor devices --probe=other
+	has "$out" 'there is no RDMA device other'
+fi
+
 # An old kernel, and a clock that is slow.
 tree old
 echo 4.19.0-26-amd64 >"$root/proc/sys/kernel/osrelease"

@@ -126,7 +126,8 @@ static void port_changed(struct shunt_device *device, int port)
 	struct own *own = own_of(device);
 
 	if (port == device->port && !verbs_port_again(&own->device, &own->way))
-		shunt_log(SHUNT_LOG_WARN, "%s, port %u, has no address any more", device->context->device->name, device->port);
+		shunt_log(SHUNT_LOG_WARN, "%s, port %u, has no address any more",
+			  device->context->device->name, device->port);
 }
 
 /* Something may have happened to the device or one of its QPs. */
@@ -237,8 +238,8 @@ static bool verbs_kind_leads(const struct shunt_device *device, const struct shu
 {
 	const struct own *own = device->own;
 
-	/* The port may not know the way's address: it has chosen another then. Addresses of iWARP are not a port's. */
-	return !device->gone && !strcmp(device->context->device->name, way->device) && device->port == way->port &&
+	return !device->gone && !strcmp(device->context->device->name, way->device) &&
+	       device->port == way->port &&	/* The port may not know the way's address: it has chosen another then. Addresses of iWARP are not a port's. */
 	       (device->by_cm || !memcmp(&own->device.port.gid, &way->gid, sizeof(way->gid)) ||
 		!memcmp(&own->way.gid, &way->gid, sizeof(way->gid)));
 }
@@ -310,7 +311,8 @@ static enum shunt_cause verbs_kind_shortage(enum shunt_short_of what, int error)
 		return SHUNT_CAUSE_RDMA_CGROUP;
 	if (error == -EOPNOTSUPP)
 		return SHUNT_CAUSE_NO_RC;
-	if (error == -ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY)
+	if (error == -ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
+	    limit.rlim_cur != RLIM_INFINITY)
 		return SHUNT_CAUSE_NOT_LOCKED;
 	return what == SHUNT_SHORT_OF_RINGS ? SHUNT_CAUSE_NO_REGIONS : SHUNT_CAUSE_NO_QUEUES;
 }

@@ -55,7 +55,8 @@ static int ask(struct trial *trial, uint32_t inline_bytes)
 	trial->qp = device->verbs->create_qp(trial->pd, &init);
 	if (!trial->qp)
 		return -errno;
-	device->most_inline = init.cap.max_inline_data < inline_bytes ? init.cap.max_inline_data : inline_bytes;
+	device->most_inline = init.cap.max_inline_data < inline_bytes ? init.cap.max_inline_data :
+									inline_bytes;
 	return 0;
 }
 
@@ -77,7 +78,8 @@ static int settle(struct trial *trial, uint32_t inline_bytes)
 		if (device->sq_depth <= LEAST_DEPTH || device->rq_depth <= LEAST_DEPTH)
 			return result;
 		device->sq_depth /= 2;
-		device->rq_depth = device->rq_depth < device->sq_depth ? device->rq_depth : device->sq_depth;
+		device->rq_depth = device->rq_depth < device->sq_depth ? device->rq_depth :
+									 device->sq_depth;
 		bytes = inline_bytes;
 	}
 }
@@ -117,8 +119,9 @@ static bool carries_inline(struct trial *trial)
 
 	wr.wr.rdma.remote_addr = (uintptr_t)trial->word;
 	wr.wr.rdma.rkey = trial->mr->rkey;
-	return !ibv_post_recv(trial->qp, &receive, &refused) && !trial->calls.post_send(trial->qp, &wr, &bad) &&
-	       completes(trial) && __atomic_load_n(trial->word, __ATOMIC_ACQUIRE) == WORD;
+	return !ibv_post_recv(trial->qp, &receive, &refused) &&
+	       !trial->calls.post_send(trial->qp, &wr, &bad) && completes(trial) &&
+	       __atomic_load_n(trial->word, __ATOMIC_ACQUIRE) == WORD;
 }
 
 /* --- making and unmaking --- */
@@ -164,9 +167,11 @@ int shunt_selftest(struct shunt_device *device, uint32_t inline_bytes)
 
 	if (!result)
 		result = settle(&trial, inline_bytes);
-	if (!result && device->most_inline && !shunt_itself_join(device, trial.qp, IBV_ACCESS_REMOTE_WRITE) &&
+	if (!result && device->most_inline &&
+	    !shunt_itself_join(device, trial.qp, IBV_ACCESS_REMOTE_WRITE) &&
 	    !carries_inline(&trial)) {
-		shunt_log(SHUNT_LOG_WARN, "device %s: bytes in a work request do not arrive, so it fetches them",
+		shunt_log(SHUNT_LOG_WARN,
+			  "device %s: bytes in a work request do not arrive, so it fetches them",
 			  device->context->device->name);
 		device->most_inline = 0;
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a device really has, found out when it is opened, on a queue pair that is connected to itself. Providers refuse
- * queues and inline sizes that their limits allow, and one takes an inline work request that it cannot carry.
+ * An opened device is tried on a queue pair that is connected to itself. Providers refuse queues and inline sizes that
+ * their limits allow, and mana takes inline work requests that it does not carry.
  */
 #ifndef SHUNT_CORE_DEVICE_SELFTEST_H
 #define SHUNT_CORE_DEVICE_SELFTEST_H

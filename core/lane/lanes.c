@@ -135,7 +135,8 @@ static void unmake(struct shunt_lane *lane)
 	if (lane->qp)
 		device->verbs->destroy_qp(lane->qp);
 	if (lane->words)
-		shunt_arena_give(&lane->link->arena, (uint64_t)((uint8_t *)lane->words - lane->link->arena_base),
+		shunt_arena_give(&lane->link->arena,
+				 (uint64_t)((uint8_t *)lane->words - lane->link->arena_base),
 				 words_bytes(lane));
 	shunt_lane_fini(lane);
 	memset(lane, 0, sizeof(*lane));

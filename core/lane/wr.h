@@ -199,7 +199,8 @@ static inline bool shunt_wr_goes_round(const struct shunt_lane *lane,
 }
 
 /* A control word for WR `number`: inline, or from the lane's registered memory. `word` stays until it is posted. */
-static inline struct ibv_sge shunt_wr_word_sge(const struct shunt_lane *lane, const uint64_t *word, uint64_t number)
+static inline struct ibv_sge shunt_wr_word_sge(const struct shunt_lane *lane, const uint64_t *word,
+					       uint64_t number)
 {
 	uint64_t *kept;
 

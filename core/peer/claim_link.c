@@ -32,7 +32,8 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 	if (link->channel.kind == SHUNT_CHANNEL_UNIX && !link->channel.other_netns)
 		message.claim.network = stream->network;
 	if (shunt_streams_seat(stream, link, shunt_lanes_emptiest(link), &message.claim.place)) {
-		shunt_claim_stays(engine, stream, link->device->kind->shortage(SHUNT_SHORT_OF_RINGS, -ENOMEM));
+		shunt_claim_stays(engine, stream,
+				  link->device->kind->shortage(SHUNT_SHORT_OF_RINGS, -ENOMEM));
 		return;
 	}
 	if (link->nonces && !shunt_proof_chance(stream, message.claim.chance)) {

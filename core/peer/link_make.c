@@ -71,7 +71,8 @@ static enum shunt_cause link_say_why(const struct shunt_link *link, int result)
 		return SHUNT_CAUSE_CONFINED;
 	}
 	cause = link->device->kind->shortage(SHUNT_SHORT_OF_QUEUES, result);
-	shunt_log(SHUNT_LOG_WARN, "no link could be made: %s (%s)", shunt_cause_say(cause, text), strerror(-result));
+	shunt_log(SHUNT_LOG_WARN, "no link could be made: %s (%s)", shunt_cause_say(cause, text),
+		  strerror(-result));
 	return cause;
 }
 
@@ -349,8 +350,8 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 		return;
 	}
 	if (result < 0 && result != -EPROTO) {	/* our own port or device, as when its address has gone */
-		shunt_log(SHUNT_LOG_WARN, "%s: a queue pair cannot be connected (%s)", link->device->context->device->name,
-			  strerror(-result));
+		shunt_log(SHUNT_LOG_WARN, "%s: a queue pair cannot be connected (%s)",
+			  link->device->context->device->name, strerror(-result));
 		shunt_link_kill(link, "its queue pairs cannot be reached");
 		return;
 	}

@@ -167,7 +167,8 @@ void shunt_links_cq_failed(struct shunt_device *device, const struct ibv_cq *cq)
 	shunt_lock_take(&group->lock);
 	for (struct shunt_lane *lane = group->lanes; lane; lane = lane->next_in_group)
 		if (lane->link->device == device && lane->qp->send_cq == cq)
-			lane->link->engine->link_hooks->failed(lane->link, "a completion queue overflowed");
+			lane->link->engine->link_hooks->failed(lane->link,
+							       "a completion queue overflowed");
 	shunt_lock_leave(&group->lock);
 }
 

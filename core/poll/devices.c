@@ -50,17 +50,20 @@ static int vector_of(const struct shunt_group *group, const struct shunt_device 
 }
 
 /* A lane uses sq_slots and rq_depth of them, one less than its share: providers round a power of two up. */
-static struct ibv_cq *create_cq(struct shunt_group *group, struct shunt_device *device, uint32_t lanes)
+static struct ibv_cq *create_cq(struct shunt_group *group, struct shunt_device *device,
+				uint32_t lanes)
 {
 	uint32_t entries = lanes * (device->rq_depth + device->sq_depth) - 1;
 
-	return device->verbs->create_cq(device->context, (int)entries, device, device->channel, vector_of(group, device));
+	return device->verbs->create_cq(device->context, (int)entries, device, device->channel,
+					vector_of(group, device));
 }
 
-/* What a process with one peer has pinned is small; each CQ is for twice the lanes of the one before. */
+/* A process with one peer pins little memory: each CQ is for twice the lanes of the one before. */
 static uint32_t lanes_of(const struct shunt_group *group, const struct shunt_device *device)
 {
-	uint32_t most = device->limits.max_cqe < CQ_ENTRIES ? (uint32_t)device->limits.max_cqe : CQ_ENTRIES;
+	uint32_t most = device->limits.max_cqe < CQ_ENTRIES ? (uint32_t)device->limits.max_cqe :
+							      CQ_ENTRIES;
 	uint32_t lanes = device->kind->cq_lanes, depth = device->rq_depth + device->sq_depth;
 
 	for (uint32_t i = 0; i < group->cqs.count && lanes < CQ_ENTRIES; i++)
@@ -286,7 +289,8 @@ destroy_cqs:
 	device->kind->free_channel(device);
 close_device:
 	cause = device->kind->shortage(SHUNT_SHORT_OF_QUEUES, result);
-	snprintf(error, sizeof(error), "%s: %s (%s)", device->context->device->name, shunt_cause_say(cause, text), strerror(-result));
+	snprintf(error, sizeof(error), "%s: %s (%s)", device->context->device->name,
+		 shunt_cause_say(cause, text), strerror(-result));
 	device->kind->close(device);
 	return no_device(group, device, cause, error);
 }
@@ -305,7 +309,8 @@ static struct shunt_device *open_device(struct shunt_group *group, enum shunt_wh
 /* Nobody has anything of it. One device fewer to sleep on: with one left, its channel is the bell. */
 static void close_one(struct shunt_group *group, struct shunt_device *device)
 {
-	int before = atomic_load(&group->bell), left = open_devices(group) - 1, bell = left > 1 ? before : 0;
+	int before = atomic_load(&group->bell), left = open_devices(group) - 1,
+	    bell = left > 1 ? before : 0;
 
 	shunt_lock_take(&group->lock);
 	device->open = false;
@@ -327,12 +332,13 @@ static void close_one(struct shunt_group *group, struct shunt_device *device)
 }
 
 /*
- * Who sleeps there must not wake for ever: a channel of a device that was taken away is always ready, with an error. Its
- * number gets another file, in which nothing happens.
+ * The channel of a device that was taken away is ready for ever, with an error, and would keep sleepers awake. So its
+ * number becomes that of an eventfd that nobody writes.
  */
 void shunt_devices_silence(struct shunt_group *group, struct shunt_device *device)
 {
-	int quiet = shunt_own_fds_make(group->loop->fds, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)), fd = device->channel->fd;
+	int quiet = shunt_own_fds_make(group->loop->fds, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+	    fd = device->channel->fd;
 
 	if (quiet < 0)
 		return;

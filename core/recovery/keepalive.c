@@ -55,8 +55,8 @@ static void ask(struct shunt_lane *lane)
 }
 
 /*
- * A device gives up after dead_ms, and says so. E810 has a time of its own (its driver does not pass IBV_QP_TIMEOUT on),
- * and iWARP has TCP's: a lane that gets no completion for twice as long, and a second, has failed. lane.lock held.
+ * A device gives up after dead_ms, and says so. E810's driver does not pass IBV_QP_TIMEOUT on, and iWARP has TCP's
+ * timers. So a lane fails that gets no completion for 2 x dead_ms and a second. lane.lock held.
  */
 static bool is_stuck(struct shunt_engine *engine, struct shunt_lane *lane)
 {

@@ -23,7 +23,8 @@ static const struct fake_control *card;
 /* The engines' own dlopen() of the same name finds it. */
 static int load(void **state)
 {
-	const char *path = getenv("FAKE_LIBRARY") ? getenv("FAKE_LIBRARY") : "tests/fake/.libs/libibverbs.so.1";
+	const char *path = getenv("FAKE_LIBRARY") ? getenv("FAKE_LIBRARY") :
+						    "tests/fake/.libs/libibverbs.so.1";
 	void *library = dlopen(path, RTLD_NOW);
 
 	(void)state;
@@ -107,14 +108,15 @@ static void each_profile_is_as_expected(void **state)
 	}
 }
 
-/* What the providers make of 256 bytes that are asked for. */
+/* Of the 256 bytes that are asked for, each provider gives its own share. */
 static void as_much_inline_as_there_is(void **state)
 {
 	static const struct {
 		const char *name;
 		uint32_t bytes;
-	} cards[] = { { "mlx5", 256 }, { "irdma-e810", 96 }, { "bnxt-static", 96 }, { "bnxt-variable", 192 },
-		      { "hns-08", 32 }, { "mana", 0 }, { "pvrdma", 0 }, { "qedr", 256 } };
+	} cards[] = { { "mlx5", 256 },		{ "irdma-e810", 96 }, { "bnxt-static", 96 },
+		      { "bnxt-variable", 192 }, { "hns-08", 32 },     { "mana", 0 },
+		      { "pvrdma", 0 },		{ "qedr", 256 } };
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cards) / sizeof(cards[0]); i++) {
@@ -218,7 +220,7 @@ static void until_linked(bool linked)
 	}
 }
 
-/* What the link had not carried comes by TCP. */
+/* TCP brings the bytes that the link had not carried. */
 static void nothing_is_lost(void)
 {
 	for (int i = 0; !all_is_out(); i++) {
@@ -277,7 +279,8 @@ static void a_card_is_taken_out_and_put_in_again(void **state)
 	until_linked(true);
 	carry(1 << 16);
 	for (int i = 0; i < 2; i++) {	/* what it was is closed once nobody has anything of it */
-		assert_ptr_equal(shunt_devices_open(&engines[i]->group, SHUNT_VERBS), device_of(i) + 1);
+		assert_ptr_equal(shunt_devices_open(&engines[i]->group, SHUNT_VERBS),
+				 device_of(i) + 1);
 		assert_false(device_of(i)->open);
 	}
 	leave_bed();
@@ -294,7 +297,8 @@ static void a_silent_card_has_failed(void **state)
 	put(0, 0, 1000, 0);
 	for (begun = pair_skew; !counted(0, "failovers"); turn())
 		pair_skew += MS;
-	assert_in_range(pair_skew - begun, 2 * engines[0]->config.dead_ms * MS, (3 * engines[0]->config.dead_ms + 4000) * MS);
+	assert_in_range(pair_skew - begun, 2 * engines[0]->config.dead_ms * MS,
+			(3 * engines[0]->config.dead_ms + 4000) * MS);
 	nothing_is_lost();
 	leave_bed();
 }

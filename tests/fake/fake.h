@@ -32,7 +32,7 @@ struct fake_context {
 
 #define FAKE_BLOCK 4096u	/* queue pairs of a context, as long as it lives */
 
-/* What tests do to the device; found by dlsym() as fake_control. */
+/* Tests handle the device by these calls; found by dlsym() as fake_control. */
 struct fake_control {
 	void (*choose)(const char *words);	/* instead of FAKE_VERBS, for contexts that are opened from now on */
 	const struct fake_profile *(*profile_at)(unsigned int i); /* NULL behind the last */

@@ -38,7 +38,8 @@ static bool has_word(const char *words, const char *word)
 
 static void lose_rings(void)
 {
-	for (struct fake_context *context = contexts; context && old_fork && !fork_inits; context = context->next)
+	for (struct fake_context *context = contexts; context && old_fork && !fork_inits;
+	     context = context->next)
 		context->lost = !fake_profile->kernel_rings;
 }
 
@@ -57,7 +58,9 @@ static void choose(const char *words)
 	fork_inits = largest_cq = most_sges = 0;
 	vectors_used = 0;
 	fake_profile = fake_profile_find(words, strcspn(words, ","));
-	atomic_store(&lockable, has_word(words, "locked") && !getrlimit(RLIMIT_MEMLOCK, &limit) ? limit.rlim_cur : UINT64_MAX);
+	atomic_store(&lockable, has_word(words, "locked") && !getrlimit(RLIMIT_MEMLOCK, &limit) ?
+					limit.rlim_cur :
+					UINT64_MAX);
 	old_fork = has_word(words, "old_fork");
 	late_fork = has_word(words, "late_fork");
 	if (!fake_profile)
@@ -272,8 +275,8 @@ void fake_gid(union ibv_gid *gid)
 	memcpy(gid->raw, mapped, sizeof(mapped));
 }
 
-int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index, struct ibv_gid_entry *entry,
-		      uint32_t flags, size_t size)
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
+		      struct ibv_gid_entry *entry, uint32_t flags, size_t size)
 {
 	(void)flags, (void)size;
 	if (fake_of(context)->gone)
@@ -297,7 +300,9 @@ static bool is_gone(const struct ibv_context *context)
 /* rdma-core keeps an object that the kernel has taken already, unless it was told to free it. */
 static int after_removal(const struct ibv_context *context, int result)
 {
-	return result || !fake_of(context)->gone || getenv("RDMAV_ALLOW_DISASSOC_DESTROY") ? result : EIO;
+	return result || !fake_of(context)->gone || getenv("RDMAV_ALLOW_DISASSOC_DESTROY") ?
+		       result :
+		       EIO;
 }
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
@@ -381,7 +386,8 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int entries, void *cq_
 		largest_cq = entries;
 	vectors_used |= 1ull << (vector % 64);
 	cq = soft_create_cq(context, entries, cq_context,
-			    channel ? container_of(channel, struct fake_channel, ibv)->soft : NULL, 0);
+			    channel ? container_of(channel, struct fake_channel, ibv)->soft : NULL,
+			    0);
 	if (!cq)
 		fake_unlock(ring_bytes(bytes));
 	return cq;
@@ -403,7 +409,8 @@ int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void 
 {
 	if (is_gone(channel->context))
 		return -1;
-	return soft_get_cq_event(container_of(channel, struct fake_channel, ibv)->soft, cq, cq_context);
+	return soft_get_cq_event(container_of(channel, struct fake_channel, ibv)->soft, cq,
+				 cq_context);
 }
 
 void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int events)
@@ -462,7 +469,8 @@ static bool leads(const struct ibv_ah_attr *way)
 	union ibv_gid gid;
 
 	fake_gid(&gid);
-	return way->grh.sgid_index == fake_gid_index() && !memcmp(&way->grh.dgid, &gid, sizeof(gid));
+	return way->grh.sgid_index == fake_gid_index() &&
+	       !memcmp(&way->grh.dgid, &gid, sizeof(gid));
 }
 
 int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
@@ -479,7 +487,8 @@ int ibv_modify_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 	return soft_modify_qp(qp, attr, mask);
 }
 
-int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask, struct ibv_qp_init_attr *init)
+int ibv_query_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init)
 {
 	int err = soft_query_qp(qp, attr, mask, init);
 
@@ -502,7 +511,8 @@ void ibv_ack_async_event(struct ibv_async_event *event)
 static void tell_all(enum ibv_event_type type, void *element)
 {
 	for (struct fake_context *context = contexts; context; context = context->next)
-		soft_async_push(container_of(context->soft, struct soft_context, ibv), type, element);
+		soft_async_push(container_of(context->soft, struct soft_context, ibv), type,
+				element);
 }
 
 static void port_event(enum ibv_event_type type, int port)

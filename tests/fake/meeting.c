@@ -24,7 +24,8 @@ static socklen_t address_of(struct sockaddr_un *address, uint32_t block)
 {
 	*address = (struct sockaddr_un) { .sun_family = AF_UNIX };
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-			   (size_t)snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1, "fake-verbs-%u", block));
+			   (size_t)snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
+					    "fake-verbs-%u", block));
 }
 
 /*
@@ -37,11 +38,14 @@ static long call(long number, long a, long b, long c, long d)
 	register long r10 __asm__("r10") = d;
 	long result;
 
-	__asm__ volatile("syscall" : "=a"(result) : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
+			 : "rcx", "r11", "memory");
 	return result;
 #elif defined(__aarch64__)
-	register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c,
-		      x3 __asm__("x3") = d;
+	register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b,
+			 x2 __asm__("x2") = c, x3 __asm__("x3") = d;
 
 	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
 	return x0;
@@ -123,7 +127,8 @@ int fake_meeting_begin(struct fake_context *context)
 	context->listener = fake_keep(NULL, socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	for (uint32_t i = 0; i < BLOCKS && context->listener >= 0; i++) {
 		context->block = (first + i) % (BLOCKS - 1) + 1;
-		if (bind(context->listener, (struct sockaddr *)&address, address_of(&address, context->block)))
+		if (bind(context->listener, (struct sockaddr *)&address,
+			 address_of(&address, context->block)))
 			continue;
 		atomic_store(&soft->next_qp_num, context->block * FAKE_BLOCK);
 		if (listen(context->listener, 64))
@@ -168,7 +173,9 @@ int fake_meet(struct ibv_qp *qp, uint32_t number)
 
 	if (fd < 0)
 		return EINVAL;
-	if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) == sizeof(address) && (room.header.cmsg_len == CMSG_LEN(sizeof(int)) || room.header.cmsg_len == CMSG_LEN(sizeof(fds)))) {
+	if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) == sizeof(address) &&
+	    (room.header.cmsg_len == CMSG_LEN(sizeof(int)) ||
+	     room.header.cmsg_len == CMSG_LEN(sizeof(fds)))) {
 		memcpy(fds, CMSG_DATA(&room.header), room.header.cmsg_len - CMSG_LEN(0));
 		result = -soft_qp_import(qp, &address, fds);
 		close(fds[0]);

@@ -86,14 +86,17 @@ static struct ibv_mr *register_shared(struct soft_pd *pd, char *addr, size_t len
 	uint64_t offset;
 
 	at = gap(&pd->ibv, bytes, &offset);
-	made = offset + bytes <= room && !is_taken((char *)begin, bytes) ? calloc(1, sizeof(*made)) : NULL;
+	made = offset + bytes <= room && !is_taken((char *)begin, bytes) ?
+		       calloc(1, sizeof(*made)) :
+		       NULL;
 	if (!made) {
 		errno = ENOMEM;
 		return NULL;
 	}
 	errno = replace((char *)begin, bytes, pd->fd, pd->arena_offset + offset);
 	if (!errno)
-		made->mr = soft_register_mr(&pd->ibv, arena + offset + ((uintptr_t)addr - begin), length, access);
+		made->mr = soft_register_mr(&pd->ibv, arena + offset + ((uintptr_t)addr - begin),
+					    length, access);
 	if (!made->mr) {
 		free(made);
 		return NULL;
@@ -116,8 +119,9 @@ struct ibv_mr *fake_register(struct ibv_pd *pd, void *addr, size_t length, int a
 	if (errno)
 		return NULL;
 	pthread_mutex_lock(&lock);
-	mr = access & REMOTE ? register_shared(container_of(pd, struct soft_pd, ibv), addr, length, access) :
-			       soft_register_mr(pd, addr, length, access);
+	mr = access & REMOTE ?
+		     register_shared(container_of(pd, struct soft_pd, ibv), addr, length, access) :
+		     soft_register_mr(pd, addr, length, access);
 	pthread_mutex_unlock(&lock);
 	if (!mr)
 		fake_unlock(length);

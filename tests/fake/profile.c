@@ -171,7 +171,8 @@ uint64_t fake_profile_cq(const struct fake_profile *profile, int entries)
 {
 	uint64_t made = (uint64_t)entries + profile->cqe.spare;
 
-	if (entries < 1 || (profile->cqe.spare > 1 && made > (uint64_t)profile->told.max_cqe) || entries > profile->told.max_cqe) {
+	if (entries < 1 || (profile->cqe.spare > 1 && made > (uint64_t)profile->told.max_cqe) ||
+	    entries > profile->told.max_cqe) {
 		errno = EINVAL;
 		return 0;
 	}
@@ -199,15 +200,21 @@ int fake_profile_qp(const struct fake_profile *profile, struct ibv_qp_cap *cap, 
 
 	if (profile->no_rc)
 		return EOPNOTSUPP;
-	if (cap->max_send_wr > (uint32_t)profile->told.max_qp_wr || cap->max_recv_wr > (uint32_t)profile->told.max_qp_wr ||
-	    cap->max_send_sge > (uint32_t)profile->told.max_sge || cap->max_recv_sge > (uint32_t)profile->told.max_sge)
+	if (cap->max_send_wr > (uint32_t)profile->told.max_qp_wr ||
+	    cap->max_recv_wr > (uint32_t)profile->told.max_qp_wr ||
+	    cap->max_send_sge > (uint32_t)profile->told.max_sge ||
+	    cap->max_recv_sge > (uint32_t)profile->told.max_sge)
 		return EINVAL;
 	err = settle_inline(profile, cap);
 	if (err)
 		return err;
 	gathered = 16ull * cap->max_send_sge;
-	in_line = profile->in_line.more != FAKE_LIE && cap->max_inline_data ? profile->send.header + cap->max_inline_data : 0;
-	units = rounded(profile->send.base + (gathered > in_line ? gathered : in_line), profile->send.unit) / profile->send.unit;
+	in_line = profile->in_line.more != FAKE_LIE && cap->max_inline_data ?
+			  profile->send.header + cap->max_inline_data :
+			  0;
+	units = rounded(profile->send.base + (gathered > in_line ? gathered : in_line),
+			profile->send.unit) /
+		profile->send.unit;
 	units = units * cap->max_send_wr + profile->send.spare;
 	if (profile->send.power)
 		units = power_of_two(units);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a provider of rdma-core makes of what it is asked for, as data: one row a card (profile.c). The source of each
- * row is the provider's own code, rdma-core 65 and the kernel's driver of the same name; docs/dev/DEVICES.md says
- * where. No row was seen on hardware.
+ * The answers of rdma-core's providers, as data: one row a card (profile.c). The source of each row is the provider's
+ * own code, in rdma-core 65 and in the kernel's driver of the same name. No row was seen on hardware.
  */
 #ifndef SHUNT_TESTS_FAKE_PROFILE_H
 #define SHUNT_TESTS_FAKE_PROFILE_H

@@ -2,7 +2,7 @@
 /*
  * The costs of a wake-up and of a system call on this machine. Two processes pass a byte through a
  * pair of pipes in turns, and each sleeps until the byte comes back. On two CPUs the other CPU is
- * idle by then: a guest's has to be woken by the hypervisor, which is why machines differ so much.
+ * idle by then. A guest's has to be woken by the hypervisor, so machines differ much.
  */
 #include <fcntl.h>
 #include <sched.h>

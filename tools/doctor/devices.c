@@ -14,16 +14,22 @@
 
 #include "core/api.h"
 #include "tools/common/output.h"
+#include "tools/doctor/probe.h"
 #include "tools/shunt.h"
 
 static const char help[] =
-	"Usage: shunt doctor devices [--json] [--root DIR]\n\n"
+	"Usage: shunt doctor devices [--json] [--root DIR]\n"
+	"       shunt doctor devices --probe[=DEVICE] [--json]\n\n"
 	"Shows the RDMA devices and ports of this machine and the soft device: state, speed, MTU, addresses,\n"
 	"network devices, whether this user may open them, and whether Shunt would use them and why not.\n"
 	"Files of /sys say most of it; where libibverbs is there, it is asked, too.\n\n"
+	"With --probe one of them, or the first that has an active port, is tried: it gives the queues and the\n"
+	"memory of a first link, and sends to itself. That takes a second, and no peer. Its result belongs in a\n"
+	"report about a card: docs/dev/HARDWARE.md.\n\n"
 	"  --json      the same as JSON\n"
+	"  --probe[=DEVICE]  tries a device\n"
 	"  --root DIR  /sys and /dev of another root, as /proc/PID/root of a container\n\n"
-	"Exit status: 0, or 2 for wrong usage.\n";
+	"Exit status: 0; 1: links would not come up over the probed device; 2: wrong usage.\n";
 
 /* ---- the list ---- */
 
@@ -222,16 +228,39 @@ static void show(const json_t *devices)
 
 /* ---- the command ---- */
 
+static int probe(const char *name, int json)
+{
+	json_t *result = shunt_probe(name), *top;
+	int good;
+
+	if (!result) {
+		fputs("shunt doctor devices: no process or memory for the probe\n", stderr);
+		return 1;
+	}
+	if (json) {
+		top = json_pack("{s:i, s:s, s:O}", "schema", SHUNT_JSON_SCHEMA, "version",
+				PACKAGE_VERSION, "probe", result);
+		shunt_print_json(stdout, top, JSON_INDENT(2));
+		json_decref(top);
+		good = json_is_true(json_object_get(result, "usable"));
+	} else {
+		good = shunt_probe_show(result);
+	}
+	json_decref(result);
+	return !good;
+}
+
 int shunt_devices(int argc, char **argv)
 {
 	static const struct option names[] = {
 		{ "json", no_argument, NULL, 'j' },
 		{ "root", required_argument, NULL, 'r' },
+		{ "probe", optional_argument, NULL, 'p' },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
-	const char *root = "";
-	int json = 0, c;
+	const char *root = "", *probed = NULL;
+	int json = 0, probes = 0, c;
 	json_t *devices;
 
 	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
@@ -243,6 +272,10 @@ int shunt_devices(int argc, char **argv)
 			return EXIT_USAGE;
 		if (c == 'r')
 			root = optarg;
+		if (c == 'p') {
+			probes = 1;
+			probed = optarg;
+		}
 		json |= c == 'j';
 	}
 	if (optind < argc) {
@@ -251,6 +284,8 @@ int shunt_devices(int argc, char **argv)
 			argv[optind]);
 		return EXIT_USAGE;
 	}
+	if (probes)
+		return probe(probed, json);
 	devices = shunt_devices_list(root);
 	if (json) {
 		json_t *top = json_pack("{s:i, s:s, s:O}", "schema", SHUNT_JSON_SCHEMA, "version",

@@ -13,6 +13,7 @@
 #include "core/base/config.h"
 #include "tools/ask/ask.h"
 #include "tools/doctor/devices.h"
+#include "tools/doctor/probe.h"
 #include "tools/doctor/doctor.h"
 #include "tools/common/output.h"
 #include "tools/report/report.h"
@@ -95,6 +96,12 @@ static void put_devices(struct shunt_report *report)
 	json_t *devices = shunt_devices_list("");
 
 	put_json(report, devices, "devices.json");
+	json_decref(devices);
+	if (shunt_devices_verbs_fault())
+		return;
+	devices = shunt_probe(NULL);
+	if (devices)
+		put_json(report, devices, "probe.json");
 	json_decref(devices);
 }
 

@@ -60,8 +60,8 @@ static int calls_find(struct verbs_device *device)
 		}
 		memcpy((char *)device + calls[i].offset, &call, sizeof(call));
 	}
-	device->is_fork_initialized =
-		(enum ibv_fork_status (*)(void))dlvsym(device->library, "ibv_is_fork_initialized", "IBVERBS_1.13");
+	device->is_fork_initialized = (enum ibv_fork_status(*)(void))dlvsym(
+		device->library, "ibv_is_fork_initialized", "IBVERBS_1.13");
 	return 0;
 }
 

@@ -107,9 +107,9 @@ static int list_open(struct verbs_device *device, struct ibv_device **list, cons
 }
 
 /*
- * Before Linux 5.12 a fork's child takes pages that the device writes from its parent, whose rings are then never heard
- * of again, without an error. Providers keep theirs from children after ibv_fork_init(); it comes too late where the
- * program has registered memory of its own.
+ * Before Linux 5.12, fork() gives the parent copies of pages that the device writes: its rings are silent from then on.
+ * After ibv_fork_init() providers keep their pages from children. That comes too late where the program has registered
+ * memory of its own.
  */
 static int keep_from_forks(struct verbs_device *device)
 {
@@ -119,7 +119,10 @@ static int keep_from_forks(struct verbs_device *device)
 		return 0;
 	err = device->setup.fork_init();
 	if (err)
-		return open_fail(device, err, "this kernel's fork() would take the device's memory: ibv_fork_init: %s", strerror(err));
+		return open_fail(
+			device, err,
+			"this kernel's fork() would take the device's memory: ibv_fork_init: %s",
+			strerror(err));
 	device->marks_pages = true;
 	return 0;
 }

@@ -29,6 +29,12 @@ row_with_little_memory() (
 check "rxe0 can be used" device '.usable and .driver == "rdma_rxe" and .uverbs_error == ""'
 check "libibverbs has its MTU and its atomics" device '.ports[0].mtu_from == "verbs" and .ports[0].mtu == 1024 and .atomics == "within the device"'
 check "its addresses" device '(.ports[0].netdevs[0].addresses | index("10.77.0.1")) and (.ports[0] | .gids[.gid_used].gid // "" | length > 0)'
+probe() {
+	"$command" doctor devices --probe=rxe0 --json >"$work/probe"
+	cat "$work/probe" >&2
+	jq -e '.probe | .usable and .got.inline > 0 and .numbers.round_trip_ns > 0' "$work/probe" >/dev/null
+}
+check "and it carries what is sent to itself" probe
 check "the doctor finds rdma-core" row '^  ok    rdma-core '
 check "the connection manager" row '^  ok    rdma_cm '
 check "and the device" row '^  ok    device +rxe0 \(rdma_rxe\) can be used'
