@@ -6,6 +6,8 @@
 
 #define LASTING_USES 16 /* of a connection, after which it is expected to last */
 #define LASTING_BYTES 65536 /* and the same in bytes */
+#define RESTED_USES 2 /* and one more of so many, when it is so old: a question, an answer, and a second question */
+#define RESTED_NS 1000000000ull
 #define LONG_TIMES 4 /* as many transfers of an acceptor as uses of its peer */
 
 uint8_t shunt_short_lived_place(const struct sockaddr *address, socklen_t length)
@@ -87,7 +89,8 @@ bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_
 			     uint64_t born)
 {
 	return uses >= LASTING_USES || bytes >= LASTING_BYTES ||
-	       (uses >= SHUNT_SHORT_LIVED_USES && is_old(engine, born));
+	       (uses >= SHUNT_SHORT_LIVED_USES && is_old(engine, born)) ||
+	       (uses >= RESTED_USES && born && shunt_now(engine) - born >= RESTED_NS);
 }
 
 bool shunt_short_lived_is_long(uint32_t transfers)

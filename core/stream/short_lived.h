@@ -8,7 +8,8 @@
  * against those that a link served. Brief are those that ended within a quarter of claim_ms, and of which a link
  * carried less than 64 KiB, unless they were claimed because they had lasted. So are all of which it carried nothing.
  * Where eight more (`brief`) were brief, the first use is not yet a claim. Such a connection is claimed once it has
- * lasted: 16 calls, 64 KiB or a quarter of claim_ms. Clients that ask once and close would pay for claims that bring
+ * lasted: 16 calls, 64 KiB or a quarter of claim_ms. A connection that has rested and is used again after a second has
+ * lasted, too: a pool's, whose next use may move megabytes in few calls. Clients that ask once and close would pay for claims that bring
  * them nothing.
  * brief_first expects this of all connections from the start.
  *
@@ -55,7 +56,7 @@ void shunt_short_lived_ends(struct shunt_engine *engine, struct shunt_stream *st
 void shunt_short_lived_count(struct shunt_engine *engine, uint8_t role, uint8_t place, bool brief);
 /* Those like it were brief, most of them. */
 bool shunt_short_lived_expected(struct shunt_engine *engine, uint8_t role, uint8_t place);
-/* So many calls and bytes are more than a query and its answer. `born`, in ns, counts only from SHUNT_SHORT_LIVED_USES on. */
+/* So many calls and bytes are more than a query and its answer. `born`, in ns, 0: not known; it does not count for the first uses. */
 bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_t bytes,
 			     uint64_t born);
 /*

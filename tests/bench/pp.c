@@ -3,7 +3,7 @@
  * pp server				serves one client program, prints "port N"
  * pp client PORT rtt|rate|connect [-n COUNT] [-s BYTES] [-p PAIRS] [-m blocking|poll|epoll]
  * -a ADDRESS of the server, for both, 127.0.0.1 else  -P PORT of the server  -w MILLISECONDS before it begins, 300
- * -q: it only waits meanwhile, so that nothing is counted beside the messages
+ * -q: after 32 bytes to and fro it only waits meanwhile, so that nothing is counted beside the messages
  *
  * - rtt: question and answer of so many bytes; prints nanoseconds for a round trip.
  * - rate: one way; prints messages a second, counted when the server has them all.
@@ -27,6 +27,7 @@
 
 #define MAX_PAIRS 64
 #define BUFFER (1 << 20)
+#define QUIET_AFTER 32	/* bytes: such a connection lasts, so it is on a link when the messages come */
 
 enum { RTT, RATE, CONNECT };
 enum { BLOCKING, POLL, EPOLL };
@@ -135,9 +136,10 @@ static void wait_until(double until)
 static void warm_up(struct pair *p)
 {
 	double until = now() + warm_ms / 1e3;
+	int sent = 0;
 
 	do {
-		if (quiet && p->buf[0] == 'w')
+		if (quiet && ++sent > QUIET_AFTER)
 			wait_until(until);
 		p->buf[0] = now() < until ? 'w' : 'd';
 		put_all(p, 1);

@@ -586,6 +586,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(all_are_claimed_if_wanted),
 		cmocka_unit_test(another_host_is_not_asked_for_a_short_one),
 		cmocka_unit_test(another_host_is_asked_for_many_bytes),
+		cmocka_unit_test(another_host_is_asked_after_a_rest),
 		cmocka_unit_test(another_host_is_asked_at_once_if_wanted),
 		cmocka_unit_test(another_host_is_asked_during_a_long_call),
 		cmocka_unit_test(an_own_address_is_asked_at_once),

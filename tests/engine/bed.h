@@ -194,6 +194,7 @@ void brief_connections_are_not_claimed(void **state);
 void all_are_claimed_if_wanted(void **state);
 void another_host_is_not_asked_for_a_short_one(void **state);
 void another_host_is_asked_for_many_bytes(void **state);
+void another_host_is_asked_after_a_rest(void **state);
 void another_host_is_asked_at_once_if_wanted(void **state);
 void another_host_is_asked_during_a_long_call(void **state);
 void an_own_address_is_asked_at_once(void **state);

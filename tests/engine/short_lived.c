@@ -184,6 +184,27 @@ void another_host_is_asked_for_many_bytes(void **state)
 	leave_bed();
 }
 
+/* A pool's connection: a question and its answer, a rest, and then all at once. */
+void another_host_is_asked_after_a_rest(void **state)
+{
+	struct shunt_config config = small_config(HYBRID);
+	struct shunt_sys sys;
+
+	(void)state;
+	config.claim_ms = 60000;
+	make_far(&config, &sys);
+	use(2);
+	pair_skew += 900000000;
+	use(0);
+	assert_connector(SHUNT_CANDIDATE, SHUNT_CAUSE_NONE);
+	pair_skew += 200000000;
+	use(1);
+	turn();
+	assert_connector(SHUNT_PLAIN, SHUNT_CAUSE_OTHER_HOST);
+	all_arrived();
+	leave_bed();
+}
+
 static int name_far_self(int fd, struct sockaddr *address, socklen_t *length)
 {
 	if (getsockname(fd, address, length))

@@ -81,6 +81,14 @@ link_share() {
 		else 100 * (map(.link) | add) / ((map(.link + .tcp) | add) + 0.001) end | floor'
 }
 
+# check_share NAME PERCENT FILE…: what was measured went by the link.
+check_share() {
+	local name=$1 wanted=$2 share
+	shift 2
+	share=$(link_share "$@")
+	check "$name: at least $wanted % of the bytes by the link (${share:-none})" [ "${share:-0}" -ge "$wanted" ]
+}
+
 # link_bytes FILE…: that were sent by the link.
 link_bytes() {
 	cat "$@" | jq -s 'map(.totals.tx.link) | add'

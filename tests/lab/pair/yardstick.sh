@@ -15,7 +15,7 @@ warm=4000	# ms before a program of TCP is measured: Shunt has a link by then
 window=64	# messages of the loop that are under way
 raw=$builddir/tests/bench/raw_imm
 pp=$builddir/tests/bench/pp
-export SHUNT_TUNE=${SHUNT_TUNE-},claim_ms=60000,slow_ms=0,dead_ms=10000 SHUNT_STATS=$work/stat.%p
+export SHUNT_TUNE=${SHUNT_TUNE-},slow_ms=0,dead_ms=10000 SHUNT_STATS=$work/stat.%p
 need "$raw" "$pp" jq
 need_shunt
 peers_device
@@ -93,7 +93,7 @@ measure() { # WHO KIND SIZE COUNT
 	[ "$lab_self" = one ] || read_figure "$who" "$kind" "$3"
 	echo "$who $kind: $figure, after $SECONDS s" >&2
 	[ -z "$figure" ] || echo "$figure" >>"$work/$kind.$who"
-	[ "$who" != shunt ] || link_share "$work"/stat.* >>"$work/$kind.share"
+	[ "$who" != shunt ] || check_share "$kind, turn $turn" 99 "$work"/stat.*
 	keep $kind.$who.packets $(($(packets) - before)) "$4"
 	read -ra names <<<"$counted"
 	for number in $(work_of "$who"); do
@@ -189,7 +189,6 @@ if [ "$lab_self" = two ]; then
 	row "64 bytes and back, us" figure_of rtt
 	row "beside the loop" beside_loop rtt
 	counts rtt
-	echo "# of Shunt's bytes by the link, at least: $(sort -n "$work"/*.share | head -n 1) %"
 	check "Shunt has figures" [ "$(middle rate shunt)" -a "$(middle rtt shunt)" ]
 	judge "Shunt has 0.94 of the better loop's bandwidth" rate "$(loop_of rate)" 0.94
 	judge "Shunt has 1.10 of the better loop's round trip" rtt "$(loop_of rtt)" 1.10
