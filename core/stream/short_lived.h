@@ -8,8 +8,8 @@
  * against those that a link served. Brief are those that ended within a quarter of claim_ms, and of which a link
  * carried less than 64 KiB, unless they were claimed because they had lasted. So are all of which it carried nothing.
  * Where eight more (`brief`) were brief, the first use is not yet a claim. Such a connection is claimed once it has
- * lasted: 16 calls, 64 KiB or a quarter of claim_ms. A connection that has rested and is used again after a second has
- * lasted, too: a pool's, whose next use may move megabytes in few calls. Clients that ask once and close would pay for claims that bring
+ * lasted: 16 calls, 64 KiB or a quarter of claim_ms. One that is used again after a second has lasted, too. It may be
+ * a pool's, and move megabytes in few calls. Clients that ask once and close would pay for claims that bring
  * them nothing.
  * brief_first expects this of all connections from the start.
  *

@@ -22,16 +22,22 @@ check() { # WHAT COMMAND...
 
 # --- clients: one connection each, and request after request on it ---
 
+# A worker that ends after a reload closes its connections, perhaps under a request.
 http() { # PORT [PATH]
 	python3 - "$1" "${2:-/}" <<-'END'
 		import socket, sys
 		port, path = int(sys.argv[1]), sys.argv[2]
-		while True:
-		    connection = socket.create_connection(("127.0.0.1", port))
+		def ask(connection):
 		    stream = connection.makefile("rb")
 		    for request in range(90):
 		        connection.sendall(b"HEAD %s HTTP/1.1\r\nHost: localhost\r\n\r\n" % path.encode())
 		        while stream.readline().strip():
+		            pass
+		while True:
+		    with socket.create_connection(("127.0.0.1", port)) as connection:
+		        try:
+		            ask(connection)
+		        except (ConnectionResetError, BrokenPipeError):
 		            pass
 	END
 }
