@@ -49,8 +49,18 @@
 
 #define LINGER 5000000000ull	/* ns that exit() waits for a peer to make room for staged bytes */
 
+static void device_lost(struct shunt_device *device)
+{
+	struct shunt_engine *engine = shunt_engine_of(device->group, group);
+
+	shunt_lock_take(&device->group->lock);
+	shunt_companion_silence(engine);	/* before the channel's number becomes another file's */
+	shunt_lock_leave(&device->group->lock);
+	shunt_links_device_lost(device);
+}
+
 const struct shunt_hooks shunt_engine_hooks = {
-	.device = { .opened = shunt_fault_device_attach, .failed = shunt_links_qp_failed, .overflowed = shunt_links_cq_failed, .lost = shunt_links_device_lost, .joined = shunt_links_qp_joined },
+	.device = { .opened = shunt_fault_device_attach, .failed = shunt_links_qp_failed, .overflowed = shunt_links_cq_failed, .lost = device_lost, .joined = shunt_links_qp_joined },
 	.apply = shunt_inbound_apply,
 	.notify = shunt_epset_notify,
 	.ring_in = shunt_companion_ring_in,

@@ -5,7 +5,7 @@
  *
  * Post, poll and arm go through context->ops under their own names. The rest goes through struct shunt_verbs. A
  * process opens a device when a link needs it (core/poll/group.c). That is the soft device, or an RDMA device for
- * each way that leads to a peer, four at most. With several open, a sleeping thread sleeps on an epoll of all their
+ * each way that leads to a peer, eight at most. With several open, a sleeping thread sleeps on an epoll of all their
  * channels (group.bell). Queue pairs of two devices may have the same number, so a completion is known by its CQ and
  * that.
  */
@@ -27,7 +27,7 @@ struct shunt_device_kind;
 struct shunt_page;
 
 /* The soft device, and RDMA devices: one for each way that leads to a peer. */
-enum shunt_which { SHUNT_SOFT, SHUNT_VERBS, SHUNT_VERBS_LAST = SHUNT_VERBS + 3, SHUNT_DEVICES };
+enum shunt_which { SHUNT_SOFT, SHUNT_VERBS, SHUNT_VERBS_LAST = SHUNT_VERBS + 7, SHUNT_DEVICES };
 
 #define SHUNT_JOINS_LATER 1
 
@@ -45,9 +45,9 @@ struct shunt_device {
 	uint8_t port;				/* of the device */
 	bool gone;				/* it was removed or reset: nothing that it has can be used */
 	bool marks_pages;			/* a fork's child has no page that is registered with it */
-	uint32_t users;				/* domains and pages that are out; it is not closed before; service thread */
 	bool by_cm; /* its queue pairs are connected by the connection manager alone: iWARP */
 	uint32_t sq_depth, rq_depth;		/* of a lane's queues, powers of two; no more than the device has */
+	uint32_t first_vector;			/* of its completion queues */
 	uint32_t most_inline;			/* bytes that a WR of its queue pairs may carry; UINT32_MAX: as many as the kind has */
 	struct shunt_source source;		/* of the service thread's epoll, where the kind has something to hear */
 	struct shunt_loop *loop;
@@ -69,7 +69,7 @@ struct shunt_device_hooks {
 	void (*failed)(struct shunt_device *device, const struct ibv_qp *qp, const char *why);
 	/* A completion queue of it has lost completions. */
 	void (*overflowed)(struct shunt_device *device, const struct ibv_cq *cq);
-	/* It is no more: no descriptor of it may be slept on. */
+	/* It was removed or reset: no descriptor of it may be slept on. */
 	void (*lost)(struct shunt_device *device);
 	/* As SHUNT_JOINS_LATER has announced. */
 	void (*joined)(struct shunt_device *device, const struct ibv_qp *qp);
@@ -83,7 +83,7 @@ struct shunt_device_kind {
 	uint32_t cq_lanes;	/* for how many of them the first completion queue is made */
 	uint32_t max_inline;	/* worth asking for in create_qp, which gives what it can */
 	bool zero_based;	/* a peer calls the first byte of an arena 0, not by its address here */
-	bool doubted;		/* what it has is found out when it is opened (selftest.h) */
+	bool doubted;		/* its limits are tried when it is opened (selftest.h), and it rounds sizes up */
 	bool copies;		/* it copies what a WR carries itself, and knows SHUNT_SEND_PLAIN and SHUNT_SEND_PAST */
 
 	/* Fills context, verbs and port; the device of that name, of a way, or whichever there is (NULL). 0, or -errno and words in `error`. */

@@ -126,7 +126,7 @@ static void port_changed(struct shunt_device *device, int port)
 	struct own *own = own_of(device);
 
 	if (port == device->port && !verbs_port_again(&own->device, &own->way))
-		shunt_log(SHUNT_LOG_WARN, "%s, port %u, has no address any more",
+		shunt_log(SHUNT_LOG_INFO, "%s, port %u, has no address now",
 			  device->context->device->name, device->port);
 }
 
@@ -238,10 +238,12 @@ static bool verbs_kind_leads(const struct shunt_device *device, const struct shu
 {
 	const struct own *own = device->own;
 
-	return !device->gone && !strcmp(device->context->device->name, way->device) &&
-	       device->port == way->port &&	/* The port may not know the way's address: it has chosen another then. Addresses of iWARP are not a port's. */
-	       (device->by_cm || !memcmp(&own->device.port.gid, &way->gid, sizeof(way->gid)) ||
-		!memcmp(&own->way.gid, &way->gid, sizeof(way->gid)));
+	if (device->gone || strcmp(device->context->device->name, way->device) ||
+	    device->port != way->port)
+		return false;
+	/* Addresses of iWARP are not a port's. A port that lacks the way's address was opened with another one. */
+	return device->by_cm || !memcmp(&own->device.port.gid, &way->gid, sizeof(way->gid)) ||
+	       !memcmp(&own->way.gid, &way->gid, sizeof(way->gid));
 }
 
 static void verbs_kind_close(struct shunt_device *device)
@@ -258,9 +260,10 @@ static int verbs_kind_make_channel(struct shunt_device *device)
 {
 	struct shunt_fds *fds = device->loop->fds;
 
+	errno = EMFILE;
 	device->channel = device->verbs->create_comp_channel(device->context);
 	if (!device->channel)
-		return -ENOMEM;
+		return -errno;
 	if (!adopt(fds, &device->channel->fd) && !unblock(fds, device->channel->fd))
 		return 0;
 	shunt_own_fds_forget(fds, device->channel->fd);
@@ -311,6 +314,8 @@ static enum shunt_cause verbs_kind_shortage(enum shunt_short_of what, int error)
 		return SHUNT_CAUSE_RDMA_CGROUP;
 	if (error == -EOPNOTSUPP)
 		return SHUNT_CAUSE_NO_RC;
+	if (error == -ENOENT)
+		return SHUNT_CAUSE_NO_PARTITION;
 	if (error == -ENOMEM && !getrlimit(RLIMIT_MEMLOCK, &limit) &&
 	    limit.rlim_cur != RLIM_INFINITY)
 		return SHUNT_CAUSE_NOT_LOCKED;
@@ -369,6 +374,16 @@ static int verbs_kind_partition(const struct shunt_device *device, const struct 
 	return index;
 }
 
+/* Our own address is not where it was, so it is not the peer's fault that a queue pair cannot be connected. */
+static bool has_moved(struct shunt_device *device)
+{
+	struct own *own = own_of(device);
+	struct verbs_port before = own->device.port;
+
+	return !verbs_port_again(&own->device, &own->way) ||
+	       memcmp(&before, &own->device.port, sizeof(before));
+}
+
 static int verbs_kind_join(struct shunt_device *device, struct ibv_qp *qp,
 			   const struct shunt_path *path, const void *address, const int *fds,
 			   int count)
@@ -395,7 +410,7 @@ static int verbs_kind_join(struct shunt_device *device, struct ibv_qp *qp,
 		.ah_attr = verbs_path_address(port, path, &told.gid, told.lid),
 	};
 	if (device->verbs->modify_qp(qp, &attr, SHUNT_TO_RTR))
-		return -EIO;
+		return has_moved(device) ? -ENETDOWN : -EIO;
 	attr = (struct ibv_qp_attr) { .qp_state = IBV_QPS_RTS, .timeout = ack_timeout(device->loop->steps->config->dead_ms),
 				      .retry_cnt = RETRIES, .rnr_retry = 7, .sq_psn = psn_of(own, qp),
 				      .max_rd_atomic = 1 };

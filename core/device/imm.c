@@ -11,7 +11,7 @@
 
 enum {
 	BATCH = 16, /* messages that are translated on the stack at a time */
-	SLOTS = 3, /* of a send queue for a message, with its acknowledgment */
+	SLOTS = SHUNT_IMM_SLOTS, /* of a send queue for a message, with its acknowledgment */
 	ENTRIES = 3, /* of a CQ for each: a QP that fails flushes all slots of a message */
 };
 

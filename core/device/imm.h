@@ -24,6 +24,7 @@
 
 struct shunt_device;
 
+#define SHUNT_IMM_SLOTS 3 /* requests of the device for one of a lane's */
 #define SHUNT_IMM_NOTE_BYTES 8 /* of the SEND */
 
 /* Of a device: the calls that the layer stands in for. All zero: the device has no layer. */

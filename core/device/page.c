@@ -20,17 +20,13 @@ int shunt_page_make(struct shunt_device *device, struct shunt_page *page)
 						      -EOPNOTSUPP;
 	if (result)
 		page->device = NULL;
-	else
-		device->users++;
 	return result;
 }
 
 void shunt_page_free(struct shunt_page *page)
 {
-	if (page->device) {
+	if (page->device)
 		page->device->kind->free_page(page);
-		page->device->users--;
-	}
 	*page = (struct shunt_page){ .fd = -1 };
 }
 

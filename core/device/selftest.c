@@ -47,7 +47,7 @@ static int ask(struct trial *trial, uint32_t inline_bytes)
 	struct shunt_device *device = trial->device;
 	struct ibv_qp_init_attr init = {
 		.send_cq = trial->cq, .recv_cq = trial->cq, .qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = device->sq_depth - 1, .max_recv_wr = device->rq_depth, .max_send_sge = 1,
+		.cap = { .max_send_wr = (device->sq_depth - 1) * (device->imm.create_qp ? SHUNT_IMM_SLOTS : 1), .max_recv_wr = device->rq_depth, .max_send_sge = 1,
 			 .max_recv_sge = 1, .max_inline_data = inline_bytes },
 	};
 
@@ -86,7 +86,10 @@ static int settle(struct trial *trial, uint32_t inline_bytes)
 
 /* --- does it carry what it takes --- */
 
-/* The thread may not have run until the time was over: so the time is taken before it looks. */
+/*
+ * All of it arrives: the word, and the immediate data. The thread may not have run until the time was over, so the time
+ * is taken before it looks.
+ */
 static bool completes(struct trial *trial)
 {
 	uint64_t (*clock)(void) = trial->device->loop->fds->sys->now;
@@ -97,7 +100,8 @@ static bool completes(struct trial *trial)
 	do {
 		now = clock();
 		count = trial->calls.poll_cq(trial->cq, 1, &wc);
-		if (count < 0 || (count && wc.status != IBV_WC_SUCCESS))
+		if (count < 0 || (count && wc.status != IBV_WC_SUCCESS) ||
+		    (count && wc.opcode & IBV_WC_RECV && wc.imm_data != htonl(IMMEDIATE)))
 			return false;
 		good += count;
 		if (good == COMPLETIONS)
@@ -108,20 +112,35 @@ static bool completes(struct trial *trial)
 	return false;
 }
 
-/* A control word to ourselves, as lanes send them. False: it did not arrive. */
-static bool carries_inline(struct trial *trial)
+/* A control word to ourselves, as lanes send them: inline, or fetched from behind the place where it goes. */
+static bool carries(struct trial *trial, bool is_inline)
 {
-	uint64_t word = WORD;
-	struct ibv_sge sge = { (uintptr_t)&word, sizeof(word), 0 };
-	struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM,
-					.send_flags = IBV_SEND_INLINE | IBV_SEND_SIGNALED, .imm_data = htonl(IMMEDIATE) };
+	uint64_t word, *from = is_inline ? &word : &trial->word[1];
+	struct ibv_sge sge = { (uintptr_t)from, sizeof(word), is_inline ? 0 : trial->mr->lkey };
+	struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM };
 	struct ibv_recv_wr *refused, receive = { 0 };
 
+	*from = WORD;
+	wr.send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0);
+	wr.imm_data = htonl(IMMEDIATE);
 	wr.wr.rdma.remote_addr = (uintptr_t)trial->word;
 	wr.wr.rdma.rkey = trial->mr->rkey;
-	return !ibv_post_recv(trial->qp, &receive, &refused) &&
+	return !shunt_itself_join(trial->device, trial->qp, IBV_ACCESS_REMOTE_WRITE) &&
+	       !ibv_post_recv(trial->qp, &receive, &refused) &&
 	       !trial->calls.post_send(trial->qp, &wr, &bad) && completes(trial) &&
 	       __atomic_load_n(trial->word, __ATOMIC_ACQUIRE) == WORD;
+}
+
+/* It takes bytes inline and does not send them, although it sends others: to itself, where there is a way to it. */
+static bool inline_is_lost(struct trial *trial)
+{
+	uint32_t bytes = trial->device->most_inline;
+
+	if (!bytes || trial->device->by_cm || carries(trial, true))
+		return false;
+	trial->device->verbs->destroy_qp(trial->qp);
+	trial->qp = NULL;
+	return !ask(trial, bytes) && carries(trial, false);
 }
 
 /* --- making and unmaking --- */
@@ -167,9 +186,7 @@ int shunt_selftest(struct shunt_device *device, uint32_t inline_bytes)
 
 	if (!result)
 		result = settle(&trial, inline_bytes);
-	if (!result && device->most_inline &&
-	    !shunt_itself_join(device, trial.qp, IBV_ACCESS_REMOTE_WRITE) &&
-	    !carries_inline(&trial)) {
+	if (!result && inline_is_lost(&trial)) {
 		shunt_log(SHUNT_LOG_WARN,
 			  "device %s: bytes in a work request do not arrive, so it fetches them",
 			  device->context->device->name);

@@ -134,7 +134,9 @@ struct shunt_lane {
 
 	/* service thread: keepalive.c */
 	uint64_t seen_sent, seen_received;	/* at the last look */
-	uint64_t seen_retired, stuck_since;	/* the same; ns: since when it is the same though more was sent, 0: it is not */
+	uint64_t seen_retired;	/* lane.retired at the last look */
+	uint64_t stuck_since;	/* ns: the look at which seen_retired was new and a completion awaited; 0: none is */
+	uint64_t dead_ns;	/* dead_ms when its queue pair was made */
 	uint64_t probe;			/* number of the WR that asks whether the peer is there */
 	uint64_t asked_at;		/* ns: when a command has posted `probe`; 0: none waits for it. lane.lock */
 

@@ -30,8 +30,10 @@ static void choose_pin_from(struct shunt_link *link)
 	struct shunt_group *group = link->device->group;
 	uint64_t from = group->config->mr_threshold;
 
-	if (link->device->marks_pages)
-		from = 0;	/* the program's children would not have its buffer */
+	if (link->device->marks_pages) {	/* the program's children would not have its buffer */
+		shunt_log(SHUNT_LOG_INFO, "this kernel's fork(): no send registers its own buffer");
+		from = 0;
+	}
 	if (from == SHUNT_ZERO_COPY_AUTO) {
 		from = shunt_zero_copy_measure(link->device->verbs, link->pd, group->sys->now);
 		shunt_log(SHUNT_LOG_INFO, "measured: blocking sends register their buffer from %llu bytes on",
@@ -92,6 +94,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	struct shunt_group *group = link->device->group;
 	const struct shunt_device *device = link->device;
 	struct ibv_cq *cq = shunt_devices_cq(group, link->device);
+	int cq_error = errno;
 	struct ibv_qp_init_attr init = {
 		.qp_context = lane, .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
 		.cap = { .max_send_wr = lane->sq_slots, .max_recv_wr = lane->rq_depth,
@@ -104,7 +107,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	int partition = partition_of(link);
 
 	if (!cq)
-		return -errno;
+		return -cq_error;
 	if (partition < 0)
 		return partition;
 	attr.pkey_index = (uint16_t)partition;
@@ -113,7 +116,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	if (!lane->qp)
 		return -errno;
 	atomic_fetch_add(&group->common->queue_pairs, 1);
-	lane->max_inline = device->most_inline ? init.cap.max_inline_data : 0;	/* not all are to be believed */
+	lane->max_inline = device->most_inline ? init.cap.max_inline_data : 0;	/* mana grants what it does not have */
 	if (!make_words(lane))
 		return -ENOMEM;
 	lane->max_sges = sges_of(init.cap.max_send_sge);

@@ -103,7 +103,6 @@ void shunt_link_strip(struct shunt_link *link)
 	if (link->arena_base)
 		device->kind->free_arena(device, link->arena_base, link->arena.memory.bytes);
 	device->verbs->dealloc_pd(link->pd);
-	device->users--;
 	shunt_share_end(link);
 	link->arena_base = NULL;
 	link->pd = NULL;

@@ -45,7 +45,6 @@ static int make_memory(struct shunt_link *link)
 	link->pd = device->verbs->alloc_pd(device->context);
 	if (!link->pd)
 		return errno ? -errno : -ENOMEM;
-	device->users++;
 	if (link->channel.proves && shunt_devices_set_apart(&link->engine->group, device, link->pd))
 		return -EMFILE;
 	shunt_share_begin(link);
@@ -178,9 +177,11 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	int result = 0;
 
 	shunt_own_fds_begin(&engine->fds);
-	device = channel->course.device ?
-			 channel->course.device :
-			 shunt_devices_open(&engine->group, device_for(engine, channel));
+	device = channel->course.device;
+	if (device && device->gone)	/* while its channel rested, or its guest was under way */
+		device = channel->course.device = shunt_devices_open_way(&engine->group, &channel->course.way);
+	else if (!device)
+		device = shunt_devices_open(&engine->group, device_for(engine, channel));
 	if (device)
 		link = allocate(engine, device);
 	if (!link)
@@ -201,7 +202,9 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	link->hello_by = shunt_now(engine) + SHUNT_HELLO_NS;
 	if (!link->channel.other_netns && (!link->channel.proves || link->channel.proven))
 		result = equip(link);
-	if (result || !is_said(introduce(link)))
+	if (!result)
+		result = introduce(link);
+	if (!is_said(result))
 		goto destroy;
 	shunt_own_fds_end(&engine->fds);
 	return link;
@@ -211,7 +214,9 @@ destroy:
 	shunt_link_destroy(link);
 	goto none;
 close_channel:
-	why = device ? SHUNT_CAUSE_NO_MEMORY : engine->group.device_cause;
+	why = device			? SHUNT_CAUSE_NO_MEMORY :
+	      engine->group.device_cause ? engine->group.device_cause :
+					   SHUNT_CAUSE_NO_DEVICE;
 	shunt_channel_close(channel);
 none:
 	shunt_own_fds_end(&engine->fds);
@@ -349,10 +354,8 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 		shunt_link_kill(link, "its memory cannot be mapped: no memory or address space");
 		return;
 	}
-	if (result < 0 && result != -EPROTO) {	/* our own port or device, as when its address has gone */
-		shunt_log(SHUNT_LOG_WARN, "%s: a queue pair cannot be connected (%s)",
-			  link->device->context->device->name, strerror(-result));
-		shunt_link_kill(link, "its queue pairs cannot be reached");
+	if (result == -ENETDOWN) {
+		shunt_link_kill(link, "the address of our device has changed");
 		return;
 	}
 	if (result < 0)

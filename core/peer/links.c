@@ -174,7 +174,12 @@ void shunt_links_cq_failed(struct shunt_device *device, const struct ibv_cq *cq)
 
 void shunt_links_device_lost(struct shunt_device *device)
 {
-	shunt_links_qp_failed(device, NULL, "the device was removed or reset");
+	const struct shunt_engine *engine = shunt_engine_of(device_group(device), group);
+
+	for (struct shunt_link *link = engine->service ? engine->service->links : NULL; link;
+	     link = link->next)
+		if (link->device == device)	/* with lanes or without */
+			shunt_link_fail(link, "the device was removed or reset");
 	shunt_devices_silence(device_group(device), device);
 }
 

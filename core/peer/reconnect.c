@@ -18,6 +18,7 @@
 #include "core/fork/fork_slots.h"
 
 #define ACCEPTING 600000000000ull	/* ns that the initiator may take to come back */
+#define GONE_NS 11000000000ull	/* a device that was taken away is not opened before (core/poll/devices.c) */
 #define TRIES 6			/* after so many refusals the time between two no longer doubles */
 
 /* --- a stream leaves its dead link --- */
@@ -233,6 +234,8 @@ bool shunt_reconnect_take(struct shunt_link *link)
 	again->line = link->line;
 	again->line.rest = next_rest(&engine->config, &link->line, now);
 	again->initiator = link->initiator;
+	if (link->device->gone && again->line.rest < GONE_NS)
+		again->line.rest = GONE_NS;
 	again->at = now + (link->initiator ? again->line.rest : ACCEPTING);
 	shunt_lock_take(&link->send_lock);
 	again->channel = link->channel;

@@ -17,7 +17,7 @@
 #include "core/base/log.h"
 
 #define CLOSED_NS 10000000000ull	/* between two looks for a device */
-#define CQ_ENTRIES 65535	/* of the largest, or what the device has */
+#define CQ_ENTRIES 65536	/* of the largest, or what the device has */
 
 static bool is_of(const struct ibv_cq *cq, const struct shunt_device *device)
 {
@@ -46,7 +46,7 @@ static int vector_of(const struct shunt_group *group, const struct shunt_device 
 {
 	int count = device->context->num_comp_vectors;
 
-	return count > 1 ? (int)(((uint32_t)getpid() + group->cqs.count) % (uint32_t)count) : 0;
+	return count > 1 ? (int)((device->first_vector + group->cqs.count) % (uint32_t)count) : 0;
 }
 
 /* A lane uses sq_slots and rq_depth of them, one less than its share: providers round a power of two up. */
@@ -68,7 +68,8 @@ static uint32_t lanes_of(const struct shunt_group *group, const struct shunt_dev
 
 	for (uint32_t i = 0; i < group->cqs.count && lanes < CQ_ENTRIES; i++)
 		lanes *= is_of(group->cqs.of[i], device) ? 2 : 1;
-	return lanes <= (most + 1) / depth ? lanes : (most + 1) / depth;
+	most += device->kind->doubted;
+	return lanes <= most / depth ? lanes : most / depth;
 }
 
 /* All of a device are on one channel. 0 or -errno. group.lock held. */
@@ -78,13 +79,13 @@ static int add_cq(struct shunt_group *group, struct shunt_device *device)
 	struct ibv_cq *cq = NULL;
 
 	if (at == SHUNT_CQS_MAX)
-		return -ENOSPC;
-	for (lanes = lanes_of(group, device); lanes && !cq; lanes = cq ? lanes : lanes / 2) {	/* it may refuse what it says it has */
+		return -EMFILE;
+	for (lanes = lanes_of(group, device); lanes && !cq; lanes = cq ? lanes : lanes / 2) {	/* max_cqe may be more than it takes (ionic) */
 		errno = ENOMEM;
 		cq = create_cq(group, device, lanes);
 	}
 	if (!cq)
-		return lanes_of(group, device) ? -errno : -ENOSPC;
+		return lanes_of(group, device) ? -errno : -EMFILE;
 	group->cqs.lanes[at] = 0;
 	group->cqs.room[at] = lanes;
 	group->cqs.of[group->cqs.count++] = cq;
@@ -121,6 +122,7 @@ static int prepare(struct shunt_group *group, struct shunt_device *device)
 	shunt_imm_limit(device, &device->limits);
 	device->rq_depth = shunt_devices_depth(group->config->rq_depth, device->limits.max_qp_wr);
 	device->sq_depth = shunt_devices_depth(group->config->sq_depth, device->limits.max_qp_wr);
+	device->first_vector = (uint32_t)(group->sys->now() / 1000) + (uint32_t)getpid();
 	if (device->kind->doubted)
 		result = shunt_selftest(device, inline_wanted(group, device));
 	shunt_lock_take(&group->lock);
@@ -280,6 +282,7 @@ static struct shunt_device *open_now(struct shunt_group *group, enum shunt_which
 	shunt_lock_take(&group->lock);
 	group->device_error[0] = 0;
 	shunt_lock_leave(&group->lock);
+	group->device_cause = SHUNT_CAUSE_NONE;
 	return device;
 
 destroy_cqs:
@@ -306,55 +309,27 @@ static struct shunt_device *open_device(struct shunt_group *group, enum shunt_wh
 	return device;
 }
 
-/* Nobody has anything of it. One device fewer to sleep on: with one left, its channel is the bell. */
-static void close_one(struct shunt_group *group, struct shunt_device *device)
-{
-	int before = atomic_load(&group->bell), left = open_devices(group) - 1,
-	    bell = left > 1 ? before : 0;
-
-	shunt_lock_take(&group->lock);
-	device->open = false;
-	destroy_cqs(group, device);
-	for (int i = 0; left == 1 && i < SHUNT_DEVICES; i++)
-		if (group->devices[i].open)
-			bell = group->devices[i].channel->fd;
-	group->open = left > 0;
-	if (bell != before)
-		change_bell(group, bell);
-	shunt_lock_leave(&group->lock);
-	if (left > 1)
-		group->sys->epoll_ctl(before, EPOLL_CTL_DEL, device->channel->fd, NULL);
-	if (left == 1)
-		shunt_own_fds_close(group->loop->fds, before);
-	device->kind->free_channel(device);
-	device->kind->close(device);
-	*device = (struct shunt_device) { .closed_until = device->closed_until };
-}
-
 /*
  * The channel of a device that was taken away is ready for ever, with an error, and would keep sleepers awake. So its
- * number becomes that of an eventfd that nobody writes.
+ * number becomes that of an eventfd that nobody writes. The device keeps its slot, because links, channels and pages
+ * name it; another slot is used when it is opened anew.
  */
 void shunt_devices_silence(struct shunt_group *group, struct shunt_device *device)
 {
+	uint64_t until = group->sys->now() + CLOSED_NS;
 	int quiet = shunt_own_fds_make(group->loop->fds, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
 	    fd = device->channel->fd;
 
-	if (quiet < 0)
-		return;
+	group->device_cause = SHUNT_CAUSE_NO_DEVICE;
+	for (int i = SHUNT_VERBS; i <= SHUNT_VERBS_LAST; i++)
+		if (!group->devices[i].open)
+			group->devices[i].closed_until = until;
 	if (open_devices(group) > 1)
 		group->sys->epoll_ctl(group->bell, EPOLL_CTL_DEL, fd, NULL);
+	if (quiet < 0)
+		return;
 	group->sys->dup3(quiet, fd, O_CLOEXEC);
 	shunt_own_fds_close(group->loop->fds, quiet);
-	device->closed_until = group->sys->now() + CLOSED_NS;
-}
-
-/* One that is open and can be used. A device that was taken away is closed when nobody has anything of it. */
-static bool is_usable(struct shunt_group *group, struct shunt_device *device)
-{
-	if (device->open && device->gone && !device->users)
-		close_one(group, device);
-	return device->open && !device->gone;
 }
 
 struct shunt_device *shunt_devices_open(struct shunt_group *group, enum shunt_which which)
@@ -362,7 +337,7 @@ struct shunt_device *shunt_devices_open(struct shunt_group *group, enum shunt_wh
 	enum shunt_which last = which == SHUNT_SOFT ? SHUNT_SOFT : SHUNT_VERBS_LAST;
 
 	for (enum shunt_which i = which; i <= last; i++)
-		if (is_usable(group, &group->devices[i]))
+		if (group->devices[i].open && !group->devices[i].gone)
 			return &group->devices[i];
 	for (enum shunt_which i = which; i <= last; i++)
 		if (!group->devices[i].open)
@@ -380,16 +355,10 @@ struct shunt_device *shunt_devices_open_way(struct shunt_group *group, const str
 	for (int i = SHUNT_VERBS; i <= SHUNT_VERBS_LAST; i++) {
 		struct shunt_device *device = &group->devices[i];
 
-		if (is_usable(group, device) && device->kind->leads(device, way))
+		if (device->open && device->kind->leads(device, way))
 			return device;
 		if (!device->open && unused < 0)
 			unused = i;
-	}
-	for (int i = SHUNT_VERBS; i <= SHUNT_VERBS_LAST && unused < 0; i++) {	/* of an address that there is no more, perhaps */
-		if (group->devices[i].users)
-			continue;
-		close_one(group, &group->devices[i]);
-		unused = i;
 	}
 	return unused < 0 ? NULL : open_device(group, unused, way);
 }

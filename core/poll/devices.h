@@ -15,7 +15,7 @@ struct shunt_device *shunt_devices_open(struct shunt_group *group, enum shunt_wh
 /* The RDMA device that leads to a peer, with the port and the address of that way. NULL: none, or too many. */
 struct shunt_device *shunt_devices_open_way(struct shunt_group *group, const struct shunt_way *way);
 void shunt_devices_close(struct shunt_group *group);
-/* The device is gone: nobody sleeps on it any more. It is closed, and opened anew, when the last link of it has ended. */
+/* The device is gone: nobody sleeps on it any more. Ten seconds later it may be opened anew, in another slot. */
 void shunt_devices_silence(struct shunt_group *group, struct shunt_device *device);
 /* The largest power of two that is no more than either; of queues. */
 uint32_t shunt_devices_depth(uint64_t wanted, uint32_t most);

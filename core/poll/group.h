@@ -58,8 +58,8 @@ struct shunt_hooks {
 struct shunt_cqs {
 	uint32_t count;
 	struct ibv_cq *of[SHUNT_CQS_MAX];	/* each lane completes in one of them; all on their devices' channels */
-	uint32_t lanes[SHUNT_CQS_MAX];	/* how many lanes each has, and can have so that it never overflows (PF-09); service thread */
-	uint32_t room[SHUNT_CQS_MAX];
+	uint32_t lanes[SHUNT_CQS_MAX];	/* that complete in each; service thread */
+	uint32_t room[SHUNT_CQS_MAX];	/* lanes that each can have and never overflows (PF-09); service thread */
 };
 
 struct shunt_polled {
@@ -86,7 +86,7 @@ struct shunt_group {
 	_Atomic bool open;		/* there is a device */
 	_Atomic uint64_t sleep_cost;	/* ns, see sleepcost.h; 0: not measured */
 	char device_error[200];	/* reason for no device, "" with a device; with the lock */
-	enum shunt_cause device_cause;	/* the same; service thread */
+	enum shunt_cause device_cause;	/* why the last device could not be opened; service thread */
 	struct shunt_device devices[SHUNT_DEVICES];	/* by enum shunt_which; opened as links need them */
 	_Atomic int bell;		/* to sleep on: the channel of the device that is open, or an epoll of all theirs */
 	struct shunt_cqs cqs;

@@ -61,14 +61,19 @@ static void ask(struct shunt_lane *lane)
 static bool is_stuck(struct shunt_engine *engine, struct shunt_lane *lane)
 {
 	uint64_t retired = atomic_load(&lane->retired), now = shunt_now(engine);
-	uint64_t patience = 2 * engine->config.dead_ms * 1000000 + 1000000000;
+	bool awaits = lane->last_signaled > retired;
 
-	if (lane->sent == retired || retired != lane->seen_retired || !lane->stuck_since) {
-		lane->seen_retired = retired;
-		lane->stuck_since = lane->sent == retired ? 0 : now;
-		return false;
-	}
-	return lane->last_signaled > retired && now - lane->stuck_since > patience;
+	if (!awaits || retired != lane->seen_retired || !lane->stuck_since)
+		lane->stuck_since = awaits ? now : 0;
+	lane->seen_retired = retired;
+	return awaits && now - lane->stuck_since > 2 * lane->dead_ns + 1000000000;
+}
+
+/* Its completions may have come while this process stood still. */
+static bool is_silent(struct shunt_engine *engine, const struct shunt_lane *lane)
+{
+	shunt_group_poll_fully(&engine->group);
+	return atomic_load(&lane->retired) == lane->seen_retired;
 }
 
 static void look_at(struct shunt_engine *engine, struct shunt_lane *lane)
@@ -87,7 +92,7 @@ static void look_at(struct shunt_engine *engine, struct shunt_lane *lane)
 	lane->seen_received = received;
 	stuck = is_stuck(engine, lane);
 	shunt_lock_leave(&lane->lock);
-	if (stuck)
+	if (stuck && is_silent(engine, lane))
 		shunt_link_fail(lane->link, "the device does not complete what it was given");
 	shunt_lane_kick(lane);	/* for a thread that has found it locked */
 }

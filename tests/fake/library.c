@@ -151,6 +151,23 @@ enum ibv_fork_status ibv_is_fork_initialized(void)
 	return fork_inits ? IBV_FORK_ENABLED : IBV_FORK_DISABLED;
 }
 
+/* A provider that does not look at IBV_SEND_INLINE. The caller's requests are as they were afterwards. */
+static int post_without_inline(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct ibv_send_wr *each;
+	uint64_t flagged = 0;
+	int i, err;
+
+	for (each = wr, i = 0; each && i < 64; each = each->next, i++) {
+		flagged |= (uint64_t)!!(each->send_flags & IBV_SEND_INLINE) << i;
+		each->send_flags &= ~(unsigned int)IBV_SEND_INLINE;
+	}
+	err = soft_post_send(qp, wr, bad);
+	for (each = wr, i = 0; each && i < 64; each = each->next, i++)
+		each->send_flags |= flagged >> i & 1 ? IBV_SEND_INLINE : 0;
+	return err;
+}
+
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
 	const struct ibv_qp_cap *cap = &container_of(qp, struct soft_qp, ibv)->init.cap;
@@ -160,10 +177,9 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 			*bad = wr;
 			return EINVAL;
 		}
-		if (fake_profile->in_line.more == FAKE_LIE)
-			each->send_flags &= ~(unsigned int)IBV_SEND_INLINE;
 	}
-	return soft_post_send(qp, wr, bad);
+	return fake_profile->in_line.more == FAKE_LIE ? post_without_inline(qp, wr, bad) :
+							 soft_post_send(qp, wr, bad);
 }
 
 static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)

@@ -135,6 +135,8 @@ int fake_meeting_begin(struct fake_context *context)
 			break;
 		return start(context);
 	}
+	if (context->listener >= 0)
+		close(context->listener);
 	return EAGAIN;
 }
 

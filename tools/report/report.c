@@ -21,7 +21,7 @@
 static const char help[] =
 	"Usage: shunt report [--json] [--anonymous] [-o FILE]\n\n"
 	"Makes one tar file for a bug report and lists what is in it: versions, what `shunt doctor`,\n"
-	"`shunt doctor devices` and `shunt stat` say, the logs and traces that shunted processes keep, their limits,\n"
+	"`shunt doctor devices` (with --probe) and `shunt stat` say, the logs and traces that shunted processes keep, their limits,\n"
 	"namespaces and SHUNT_ variables. It has the processes that you may ask. Nothing of what connections\n"
 	"carry is in it, and no secret. Only its owner may read the file.\n\n"
 	"  -o FILE      its name; shunt-report-TIME.tar if not given. It must not exist yet\n"

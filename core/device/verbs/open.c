@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 #include "core/device/verbs/verbs.h"
 
 __attribute__((format(printf, 3, 4))) static int open_fail(struct verbs_device *device, int err,
@@ -106,6 +107,16 @@ static int list_open(struct verbs_device *device, struct ibv_device **list, cons
 	return result;
 }
 
+/* For rdma-core before 35, which does not say it: Linux 5.12 and later. */
+static bool kernel_copies_on_fork(void)
+{
+	struct utsname kernel;
+	unsigned int major = 0, minor = 0;
+
+	return !uname(&kernel) && sscanf(kernel.release, "%u.%u", &major, &minor) == 2 &&
+	       (major > 5 || (major == 5 && minor >= 12));
+}
+
 /*
  * Before Linux 5.12, fork() gives the parent copies of pages that the device writes: its rings are silent from then on.
  * After ibv_fork_init() providers keep their pages from children. That comes too late where the program has registered
@@ -115,7 +126,8 @@ static int keep_from_forks(struct verbs_device *device)
 {
 	int err;
 
-	if (device->is_fork_initialized && device->is_fork_initialized() == IBV_FORK_UNNEEDED)
+	if (device->is_fork_initialized ? device->is_fork_initialized() == IBV_FORK_UNNEEDED :
+					  kernel_copies_on_fork())
 		return 0;
 	err = device->setup.fork_init();
 	if (err)
@@ -132,7 +144,8 @@ bool verbs_port_again(struct verbs_device *device, const struct shunt_way *way)
 	struct verbs_port before = device->port;
 	struct shunt_way now = { .port = before.number, .gid = way && way->port ? way->gid : before.gid };
 
-	if (!port_find(device, &now))
+	if (!port_find(device, &now) &&
+	    (!way || !way->port || !memcmp(&device->port.gid, &way->gid, sizeof(way->gid))))
 		return true;
 	device->port = before;
 	return false;
