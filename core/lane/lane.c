@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/uio.h>
 #include "core/lane/chain.h"
 #include "core/base/config.h"
@@ -366,9 +367,18 @@ void shunt_lane_forget(struct shunt_lane *lane, struct shunt_seat *seat)
 
 /* --- receives --- */
 
+/* Not each provider says which one it refused. */
+static bool is_among(const struct ibv_recv_wr *bad, const struct ibv_recv_wr *wr, uint32_t count)
+{
+	return (uintptr_t)bad - (uintptr_t)wr < count * sizeof(*wr);
+}
+
+/* 0; -EAGAIN: some could not be posted yet; -EIO. */
 int shunt_lane_post_receives(struct shunt_lane *lane, uint32_t count)
 {
-	struct ibv_recv_wr wr[64], *bad;
+	struct ibv_recv_wr wr[64], *bad = wr;
+	uint32_t taken;
+	int result;
 
 	while (count) {
 		uint32_t n = count < 64 ? count : 64;
@@ -376,22 +386,35 @@ int shunt_lane_post_receives(struct shunt_lane *lane, uint32_t count)
 		for (uint32_t i = 0; i < n; i++)
 			wr[i] = (struct ibv_recv_wr) { .next = i + 1 < n ? &wr[i + 1] : NULL,
 						       .wr_id = (uintptr_t)lane };
-		if (ibv_post_recv(lane->qp, wr, &bad))
+		result = ibv_post_recv(lane->qp, wr, &bad);
+		if (result && (abs(result) != EAGAIN || !is_among(bad, wr, n)))
 			return -EIO;
-		count -= n;
-		lane->reposted += n;
+		taken = result ? (uint32_t)(bad - wr) : n;
+		lane->reposted += taken;
+		count -= taken;
+		if (result)
+			break;
 	}
 	lane->repost_at = lane->reposted - lane->rq_depth + lane->rq_depth / 8;
-	return 0;
+	return count ? -EAGAIN : 0;
+}
+
+/* ionic takes no receive while the device has its slot. The next messages bring another try, and there are receives for them. */
+static bool can_wait(const struct shunt_lane *lane)
+{
+	return lane->reposted - lane->received - lane->flushed >= lane->rq_depth / 4;
 }
 
 void shunt_lane_repost(struct shunt_lane *lane)
 {
+	int result;
+
 	shunt_assert_held(&lane->group->lock);
 	if (atomic_load(&lane->failed))
 		return;	/* some devices do not give back what is posted to a QP that is dead (docs/dev/DEVICES.md) */
-	if (shunt_lane_post_receives(lane, shunt_narrow_u32(lane->received + lane->rq_depth -
-							    lane->reposted))) {
+	result = shunt_lane_post_receives(
+		lane, shunt_narrow_u32(lane->received + lane->rq_depth - lane->reposted));
+	if (result && !(result == -EAGAIN && can_wait(lane))) {
 		shunt_link_fail(lane->link, "no more receives can be posted");
 		return;
 	}

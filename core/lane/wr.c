@@ -29,7 +29,9 @@ bool shunt_wr_read(struct shunt_lane *lane, struct ibv_sge *to, uint64_t addr, u
 
 bool shunt_wr_probe(struct shunt_lane *lane, uint64_t *number)
 {
-	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE };	/* without bytes the key is not looked at */
+	/* Without bytes the specification has no use for the key (C9-88); nobody knows of each firmware. */
+	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE,
+				  .wr.rdma = { .remote_addr = lane->peer_controls, .rkey = lane->rkey } };
 
 	return post_apart(lane, &wr, number);
 }

@@ -36,6 +36,7 @@ static struct ibv_mr *register_part(struct shunt_arena *arena, uint64_t offset, 
 	uint64_t begun = memory->steps ? shunt_slow_begin(memory->steps) : 0;
 	struct ibv_mr *mr = shunt_fault_denies(SHUNT_DENY_MR) ? NULL :
 			    memory->verbs->register_mr(memory->pd, memory->base + offset, bytes, ACCESS);
+	int saved = errno;
 
 	shunt_slow_end(memory->steps, begun, .step = SHUNT_STEP_REGISTER, .fd = -1,
 		       .extra = bytes);
@@ -43,6 +44,7 @@ static struct ibv_mr *register_part(struct shunt_arena *arena, uint64_t offset, 
 		atomic_fetch_add_explicit(&arena->regions, 1, memory_order_relaxed);
 		atomic_fetch_add_explicit(&arena->registered, bytes, memory_order_relaxed);
 	}
+	errno = saved;
 	return mr;
 }
 

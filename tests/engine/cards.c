@@ -141,6 +141,16 @@ static void queues_as_long_as_there_are(void **state)
 	end_bed();
 }
 
+/* ionic: a slot may still be the device's. */
+static void receives_may_be_refused_for_a_while(void **state)
+{
+	(void)state;
+	make_card("ionic", 1);
+	carry(8 << 20);
+	assert_int_equal(counted(0, "failovers"), 0);
+	end_bed();
+}
+
 /* --- memory --- */
 
 /* By what a user may lock by default, here for each of two engines: what is left of engines before is theirs. */
@@ -343,6 +353,7 @@ int main(void)
 		cmocka_unit_test(each_profile_is_as_expected),
 		cmocka_unit_test(as_much_inline_as_there_is),
 		cmocka_unit_test(queues_as_long_as_there_are),
+		cmocka_unit_test(receives_may_be_refused_for_a_while),
 		cmocka_unit_test(completion_queues_share_the_cores),
 		cmocka_unit_test(a_fork_takes_nothing),
 		cmocka_unit_test(without_that_there_is_no_device),

@@ -182,6 +182,29 @@ static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_
 							 soft_post_send(qp, wr, bad);
 }
 
+/* A queue pair that is not connected has all its slots. */
+static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	static _Atomic uint32_t calls;
+	struct ibv_recv_wr *each, *half = wr, *rest;
+	int count = 0, err;
+
+	if (!fake_profile->receive_again || qp->state != IBV_QPS_RTS ||
+	    atomic_fetch_add(&calls, 1) % fake_profile->receive_again)
+		return soft_post_recv(qp, wr, bad);
+	for (each = wr; each; each = each->next, count++)
+		if (count % 2)
+			half = half->next;
+	rest = half->next;
+	half->next = NULL;
+	err = soft_post_recv(qp, wr, bad);
+	half->next = rest;
+	if (err || !rest)
+		return err;
+	*bad = rest;
+	return -EAGAIN;
+}
+
 static int poll_cq(struct ibv_cq *cq, int room, struct ibv_wc *wc)
 {
 	return fake_of(cq->context)->lost ? 0 : soft_poll_cq(cq, room, wc);
@@ -195,6 +218,7 @@ static void dress(struct fake_context *context)
 	soft->device = &context->device;
 	soft->ops.post_send = post_send;
 	soft->ops.poll_cq = poll_cq;
+	soft->ops.post_recv = post_recv;
 	soft->num_comp_vectors = fake_profile->told.vectors;
 	soft->cmd_fd = fake_keep(NULL, open("/dev/null", O_RDWR | O_CLOEXEC));
 }

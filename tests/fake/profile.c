@@ -125,6 +125,7 @@ static const struct fake_profile profiles[] = {
 		.in_line = { .most = 480, .more = FAKE_REFUSED },
 		.send = { .base = 32, .unit = 64, .most = 1048576, .power = true },
 		.receive_bytes = 64,
+		.receive_again = 3,
 	},
 	{
 		.name = "efa",

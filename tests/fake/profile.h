@@ -42,6 +42,7 @@ struct fake_profile {
 		bool power;
 	} send;
 	uint32_t receive_bytes;		/* of a receive WR */
+	uint32_t receive_again;		/* one ibv_post_recv() of so many takes the first half, and says -EAGAIN; 0: none */
 	bool no_rc;			/* an RC queue pair is refused: EOPNOTSUPP */
 	bool kernel_rings;		/* the kernel's memory: nothing of them is locked, or lost by a fork */
 };
