@@ -115,12 +115,12 @@ static bool completes(struct trial *trial)
 /* A control word to ourselves, as lanes send them: inline, or fetched from behind the place where it goes. */
 static bool carries(struct trial *trial, bool is_inline)
 {
-	uint64_t word, *from = is_inline ? &word : &trial->word[1];
+	uint64_t word = WORD, *from = is_inline ? &word : &trial->word[1];
 	struct ibv_sge sge = { (uintptr_t)from, sizeof(word), is_inline ? 0 : trial->mr->lkey };
 	struct ibv_send_wr *bad, wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE_WITH_IMM };
 	struct ibv_recv_wr *refused, receive = { 0 };
 
-	*from = WORD;
+	trial->word[1] = WORD;
 	wr.send_flags = IBV_SEND_SIGNALED | (is_inline ? IBV_SEND_INLINE : 0);
 	wr.imm_data = htonl(IMMEDIATE);
 	wr.wr.rdma.remote_addr = (uintptr_t)trial->word;
