@@ -19,15 +19,16 @@
 #define RETRY (11000 * MS)	/* no device is looked for earlier again (devices.c) */
 
 static const struct fake_control *card;
+static void *library;
 
 /* The engines' own dlopen() of the same name finds it. */
 static int load(void **state)
 {
 	const char *path = getenv("FAKE_LIBRARY") ? getenv("FAKE_LIBRARY") :
 						    "tests/fake/.libs/libibverbs.so.1";
-	void *library = dlopen(path, RTLD_NOW);
 
 	(void)state;
+	library = dlopen(path, RTLD_NOW);
 	if (!library)
 		die(dlerror());
 	card = dlsym(library, "fake_control");

@@ -461,6 +461,7 @@ void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int events)
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 {
 	struct ibv_qp_init_attr asked = *init;
+	struct ibv_qp *made;
 	struct soft_qp *qp;
 	uint64_t bytes = 0;
 	int err = is_gone(pd->context) ? EIO : fake_profile_qp(fake_profile, &init->cap, &bytes);
@@ -476,11 +477,12 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 		most_sges = (int)asked.cap.max_send_sge;
 	asked.cap.max_send_sge = asked.cap.max_send_sge < SOFT_MAX_SGE ? asked.cap.max_send_sge : SOFT_MAX_SGE;
 	pthread_mutex_lock(&fake_lock_qps);
-	qp = (struct soft_qp *)fake_of(pd->context)->verbs->create_qp(pd, &asked);
-	if (qp)
+	made = soft_create_qp(pd, &asked);
+	qp = container_of(made, struct soft_qp, ibv);
+	if (made)
 		qp->max_inline = init->cap.max_inline_data;
 	pthread_mutex_unlock(&fake_lock_qps);
-	if (!qp) {
+	if (!made) {
 		fake_unlock(ring_bytes(bytes));
 		return NULL;
 	}
@@ -488,7 +490,7 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *init)
 	init->cap.max_recv_wr = asked.cap.max_recv_wr;
 	qp->init.cap = init->cap;
 	qp->init.srq = (struct ibv_srq *)bytes;	/* there is never one: what is locked for the rings */
-	return &qp->ibv;
+	return made;
 }
 
 int ibv_destroy_qp(struct ibv_qp *qp)

@@ -58,7 +58,7 @@ static int replace(char *from, size_t bytes, int fd, uint64_t offset)
 	if (!copy)
 		return ENOMEM;
 	memcpy(copy, from, bytes);
-	if (mmap(from, bytes, PROT_READ | PROT_WRITE, flags, fd, (off_t)offset) == MAP_FAILED) {
+	if (mmap(from, bytes, PROT_READ | PROT_WRITE, flags, fd, (off_t)offset) == MAP_FAILED) {	/* cppcheck-suppress leakReturnValNotUsed */
 		free(copy);
 		return errno;
 	}
