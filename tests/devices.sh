@@ -199,7 +199,7 @@ expect 0 "$shunt" doctor devices --json --root "$root"
 python3 -m json.tool <<<"$out" >/dev/null || problem "no JSON: $out"
 
 # A device that is tried: the cards of tests/fake (tests/calls/cards.sh runs programs over them).
-library=$PWD/tests/fake/.libs
+library=$PWD/tests/fake
 probed() { # CARD STATUS FILTER: of the probe's JSON
 	[ -e "$library/libibverbs.so.1" ] || return 0
 	expect "$2" env FAKE_VERBS="$1" LD_LIBRARY_PATH="$library" "$shunt" doctor devices --probe --json

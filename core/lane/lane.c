@@ -60,8 +60,6 @@ int shunt_lane_init(struct shunt_lane *lane)
 	lane->reserve = SHUNT_CONTROL_RESERVE;
 	lane->frag_bytes = shunt_narrow_u32(config->frag_bytes);
 	lane->sq_depth = lane->link->device->sq_depth;
-	lane->sq_slots = lane->sq_depth - 1;
-	lane->dead_ns = config->dead_ms * 1000000;
 	lane->rq_depth = lane->link->device->rq_depth;
 	result = shunt_window_init(&lane->window, config, lane->sq_depth, &group->inflight);
 	if (result)

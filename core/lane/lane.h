@@ -71,7 +71,6 @@ struct shunt_lane {
 	uint32_t copies_from;		/* bytes of a WR from which on copying.c says how the device copies them */
 	bool copies_past;		/* SHUNT_TUNE=copy=nt: past the caches */
 	uint32_t max_inline, frag_bytes, sq_depth, signal_every;
-	uint32_t sq_slots;	/* of sq_depth, that are used: one less, so that a CQ is a power of two less one */
 	uint64_t *words;	/* sq_depth registered ones, a WR's own each, where the device takes none inline; else NULL */
 	uint32_t words_lkey;
 	uint32_t max_sges;	/* parts that one WR may have: no more than SHUNT_LANE_SGES */
@@ -136,13 +135,18 @@ struct shunt_lane {
 	uint64_t seen_sent, seen_received;	/* at the last look */
 	uint64_t seen_retired;	/* lane.retired at the last look */
 	uint64_t stuck_since;	/* ns: the look at which seen_retired was new and a completion awaited; 0: none is */
-	uint64_t dead_ns;	/* dead_ms when its queue pair was made */
 	uint64_t probe;			/* number of the WR that asks whether the peer is there */
 	uint64_t asked_at;		/* ns: when a command has posted `probe`; 0: none waits for it. lane.lock */
 
 	/* Histogram: timed WRs, from posting until a poll has found them complete. group.lock */
 	uint64_t link_ns[SHUNT_TIME_BUCKETS];
 };
+
+/* Of sq_depth, one is left unused, so that a completion queue has a power of two less one (core/poll/devices.c). */
+static inline uint32_t shunt_lane_slots(const struct shunt_lane *lane)
+{
+	return lane->sq_depth - 1;
+}
 
 /* Bytes of a stage stay until their WRs are complete; so does a seat. */
 static inline bool shunt_lane_keeps(const struct shunt_lane *lane)

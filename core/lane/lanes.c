@@ -97,7 +97,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	int cq_error = errno;
 	struct ibv_qp_init_attr init = {
 		.qp_context = lane, .send_cq = cq, .recv_cq = cq, .qp_type = IBV_QPT_RC,
-		.cap = { .max_send_wr = lane->sq_slots, .max_recv_wr = lane->rq_depth,
+		.cap = { .max_send_wr = shunt_lane_slots(lane), .max_recv_wr = lane->rq_depth,
 			 .max_send_sge = lane->retains ? 1 : sges_of(device->limits.max_sge), .max_recv_sge = 1,
 			 .max_inline_data = inline_wanted(link) },
 	};

@@ -61,7 +61,7 @@ bool shunt_wr_plain(struct shunt_lane *lane, struct ibv_sge *from, uint64_t addr
 	struct ibv_send_wr wr = { .wr_id = lane->sent + 1, .sg_list = from, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE,
 				  .wr.rdma = { .remote_addr = addr, .rkey = rkey } };
 
-	if (shunt_wr_out(lane, SLOTS_FREE) >= lane->sq_slots)
+	if (shunt_wr_out(lane, SLOTS_FREE) >= shunt_lane_slots(lane))
 		return false;
 	wr.send_flags = shunt_wr_flags(lane, lane->sent + 1, 0, from->length, false, false);
 	if (!shunt_wr_post(lane, &wr, 1))

@@ -42,7 +42,7 @@ static inline enum shunt_limit shunt_wr_slots(struct shunt_lane *lane, uint32_t 
 	if (__builtin_expect(atomic_load_explicit(&lane->allowed, memory_order_acquire) <= next - lane->reads + reserve, 0))
 		return SHUNT_LIMIT_RECEIVES;
 	if (__builtin_expect(next - atomic_load_explicit(&lane->retired, memory_order_acquire) >=
-			     lane->sq_slots, 0))
+			     shunt_lane_slots(lane), 0))
 		return SHUNT_LIMIT_SQ;
 	return SHUNT_LIMIT_NONE;
 }

@@ -49,7 +49,7 @@ static int vector_of(const struct shunt_group *group, const struct shunt_device 
 	return count > 1 ? (int)((device->first_vector + group->cqs.count) % (uint32_t)count) : 0;
 }
 
-/* A lane uses sq_slots and rq_depth of them, one less than its share: providers round a power of two up. */
+/* A lane uses one less than its share (shunt_lane_slots), because providers round a power of two up to the next. */
 static struct ibv_cq *create_cq(struct shunt_group *group, struct shunt_device *device,
 				uint32_t lanes)
 {

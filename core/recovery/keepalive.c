@@ -66,7 +66,8 @@ static bool is_stuck(struct shunt_engine *engine, struct shunt_lane *lane)
 	if (!awaits || retired != lane->seen_retired || !lane->stuck_since)
 		lane->stuck_since = awaits ? now : 0;
 	lane->seen_retired = retired;
-	return awaits && now - lane->stuck_since > 2 * lane->dead_ns + 1000000000;
+	return awaits &&
+	       now - lane->stuck_since > 2 * engine->config.dead_ms * 1000000 + 1000000000;
 }
 
 /* Its completions may have come while this process stood still. */

@@ -8,7 +8,7 @@
 set -u
 . "$(dirname "$0")/lib.sh"
 
-library=$builddir/tests/fake/.libs
+library=$builddir/tests/fake
 profiles=$here/../fake/profile.c
 need "$library/libibverbs.so.1"
 need "$transfer"

@@ -25,7 +25,7 @@ static void *library;
 static int load(void **state)
 {
 	const char *path = getenv("FAKE_LIBRARY") ? getenv("FAKE_LIBRARY") :
-						    "tests/fake/.libs/libibverbs.so.1";
+						    "tests/fake/libibverbs.so.1";
 
 	(void)state;
 	library = dlopen(path, RTLD_NOW);

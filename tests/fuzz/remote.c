@@ -65,7 +65,7 @@ static int verbs_make_channel(struct shunt_device *device)
 }
 
 const struct shunt_device_kind shunt_device_verbs = {
-	.name = "verbs", .number = 2, .streams = 64, .max_inline = 1024, .open = verbs_open_kind,
+	.name = "verbs", .number = 2, .streams = 64, .lanes = 1, .cq_lanes = 1, .max_inline = 1024, .open = verbs_open_kind,
 	.leads = verbs_leads, .make_channel = verbs_make_channel,
 };
 

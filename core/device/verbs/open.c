@@ -91,22 +91,6 @@ static int device_open(struct verbs_device *device, struct ibv_device *which, co
 	return result;
 }
 
-/* The last device's refusal is the one that is told. */
-static int list_open(struct verbs_device *device, struct ibv_device **list, const char *name, const struct shunt_way *way)
-{
-	int result = name ? open_fail(device, ENODEV, "there is no RDMA device %s", name) :
-			    open_fail(device, ENODEV, "there is no RDMA device");
-
-	for (; *list; list++) {
-		if (name && strcmp((*list)->name, name))
-			continue;
-		result = device_open(device, *list, way);
-		if (!result)
-			break;
-	}
-	return result;
-}
-
 /* For rdma-core before 35, which does not say it: Linux 5.12 and later. */
 static bool kernel_copies_on_fork(void)
 {
@@ -139,6 +123,26 @@ static int keep_from_forks(struct verbs_device *device)
 	return 0;
 }
 
+/* The last device's refusal is the one that is told. */
+static int list_open(struct verbs_device *device, struct ibv_device **list, const char *name, const struct shunt_way *way)
+{
+	int result = *list ? keep_from_forks(device) : 0;
+
+	if (result)
+		return result;
+	result = name ? open_fail(device, ENODEV, "there is no RDMA device %s", name) :
+			    open_fail(device, ENODEV, "there is no RDMA device");
+
+	for (; *list; list++) {
+		if (name && strcmp((*list)->name, name))
+			continue;
+		result = device_open(device, *list, way);
+		if (!result)
+			break;
+	}
+	return result;
+}
+
 bool verbs_port_again(struct verbs_device *device, const struct shunt_way *way)
 {
 	struct verbs_port before = device->port;
@@ -158,11 +162,6 @@ int verbs_open(struct verbs_device *device, const char *name, const struct shunt
 
 	if (result)
 		return result;
-	result = keep_from_forks(device);
-	if (result) {
-		verbs_library_close(device);
-		return result;
-	}
 	list = device->setup.get_device_list(NULL);
 	if (list) {
 		result = list_open(device, list, way ? way->device : name, way);
