@@ -54,7 +54,9 @@ static void device_lost(struct shunt_device *device)
 	struct shunt_engine *engine = shunt_engine_of(device->group, group);
 
 	shunt_lock_take(&device->group->lock);
-	shunt_companion_silence(engine);	/* before the channel's number becomes another file's */
+	/* Before the channel's number becomes another file's. The bell of several devices goes on ringing. */
+	if (engine->group.channel_set && engine->group.channel_fd == device->channel->fd)
+		shunt_companion_silence(engine);
 	shunt_lock_leave(&device->group->lock);
 	shunt_links_device_lost(device);
 }

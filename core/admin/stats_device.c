@@ -41,7 +41,7 @@ static int devices_list(struct shunt_engine *engine, struct named *devices)
 	for (int i = 0; i < SHUNT_DEVICES; i++) {
 		const struct shunt_device *device = &group->devices[i];
 
-		if (!device->open)
+		if (!device->open || device->gone)
 			continue;
 		devices[count] = (struct named) { .kind = device->kind->name,
 						  .port = device->port };

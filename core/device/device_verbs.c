@@ -125,7 +125,7 @@ static void port_changed(struct shunt_device *device, int port)
 {
 	struct own *own = own_of(device);
 
-	if (port == device->port && !verbs_port_again(&own->device, &own->way))
+	if (port == device->port && !own->by_cm && !verbs_port_again(&own->device, &own->way))
 		shunt_log(SHUNT_LOG_INFO, "%s, port %u, has no address now",
 			  device->context->device->name, device->port);
 }
@@ -380,8 +380,9 @@ static bool has_moved(struct shunt_device *device)
 	struct own *own = own_of(device);
 	struct verbs_port before = own->device.port;
 
-	return !verbs_port_again(&own->device, &own->way) ||
-	       memcmp(&before, &own->device.port, sizeof(before));
+	return !verbs_port_again(&own->device, &own->way) || before.lid != own->device.port.lid ||
+	       before.gid_index != own->device.port.gid_index ||
+	       memcmp(&before.gid, &own->device.port.gid, sizeof(before.gid));
 }
 
 static int verbs_kind_join(struct shunt_device *device, struct ibv_qp *qp,

@@ -397,10 +397,14 @@ int shunt_lane_post_receives(struct shunt_lane *lane, uint32_t count)
 	return count ? -EAGAIN : 0;
 }
 
-/* ionic takes no receive while the device has its slot. The next messages bring another try, and there are receives for them. */
+/*
+ * ionic takes no receive while the device has its slot. The next messages bring another try. They come while so
+ * many receives are left. With fewer the peer may be out of credit, which it is given from half of them on.
+ */
 static bool can_wait(const struct shunt_lane *lane)
 {
-	return lane->reposted - lane->received - lane->flushed >= lane->rq_depth / 4;
+	return lane->reposted - lane->received - lane->flushed >=
+	       lane->rq_depth / 2 + SHUNT_CONTROL_RESERVE;
 }
 
 void shunt_lane_repost(struct shunt_lane *lane)

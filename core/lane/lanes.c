@@ -126,7 +126,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 		return -EIO;
 	if (lane->fetches && !atomic_load(&group->common->pin_from_chosen))
 		choose_pin_from(link);
-	return shunt_lane_post_receives(lane, lane->rq_depth);
+	return shunt_lane_post_receives(lane, lane->rq_depth) ? -EIO : 0;
 }
 
 static void unmake(struct shunt_lane *lane)

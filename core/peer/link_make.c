@@ -332,6 +332,13 @@ void shunt_link_joined(struct shunt_link *link)
 	go_up(link);
 }
 
+/* No fault of the peer's: our address has changed, or there is no port or randomness for its queue pairs. */
+static bool is_ours(int result)
+{
+	return result == -ENETDOWN || result == -EADDRINUSE || result == -EADDRNOTAVAIL ||
+	       result == -EAGAIN;
+}
+
 void shunt_link_hello(struct shunt_link *link, const struct shunt_message *message, const int *fds,
 		      int count)
 {
@@ -354,8 +361,8 @@ void shunt_link_hello(struct shunt_link *link, const struct shunt_message *messa
 		shunt_link_kill(link, "its memory cannot be mapped: no memory or address space");
 		return;
 	}
-	if (result == -ENETDOWN) {
-		shunt_link_kill(link, "the address of our device has changed");
+	if (is_ours(result)) {
+		shunt_link_kill(link, "our own device cannot reach its queue pairs");
 		return;
 	}
 	if (result < 0)

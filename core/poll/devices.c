@@ -309,6 +309,33 @@ static struct shunt_device *open_device(struct shunt_group *group, enum shunt_wh
 	return device;
 }
 
+static bool is_of_gone(const struct shunt_group *group, const struct ibv_cq *cq)
+{
+	for (int i = 0; i < SHUNT_DEVICES; i++)
+		if (group->devices[i].open && group->devices[i].gone &&
+		    is_of(cq, &group->devices[i]))
+			return true;
+	return false;
+}
+
+/* Queues of devices that were taken away are polled as long as lanes complete there. group.lock held. */
+static void forget_idle_cqs(struct shunt_group *group)
+{
+	struct shunt_cqs kept = { .count = 0 };
+
+	for (uint32_t i = 0; i < group->cqs.count; i++) {
+		if (!group->cqs.lanes[i] && is_of_gone(group, group->cqs.of[i]))
+			continue;
+		kept.of[kept.count] = group->cqs.of[i];
+		kept.lanes[kept.count] = group->cqs.lanes[i];
+		kept.room[kept.count++] = group->cqs.room[i];
+	}
+	if (kept.count == group->cqs.count)
+		return;
+	group->cqs = kept;
+	group->polled.turn = 0;
+}
+
 /*
  * The channel of a device that was taken away is ready for ever, with an error, and would keep sleepers awake. So its
  * number becomes that of an eventfd that nobody writes. The device keeps its slot, because links, channels and pages
@@ -321,6 +348,9 @@ void shunt_devices_silence(struct shunt_group *group, struct shunt_device *devic
 	    fd = device->channel->fd;
 
 	group->device_cause = SHUNT_CAUSE_NO_DEVICE;
+	shunt_lock_take(&group->lock);
+	forget_idle_cqs(group);
+	shunt_lock_leave(&group->lock);
 	for (int i = SHUNT_VERBS; i <= SHUNT_VERBS_LAST; i++)
 		if (!group->devices[i].open)
 			group->devices[i].closed_until = until;
@@ -428,4 +458,6 @@ void shunt_devices_count(struct shunt_group *group, const struct ibv_cq *cq, int
 	for (uint32_t i = 0; i < group->cqs.count; i++)
 		if (group->cqs.of[i] == cq)
 			group->cqs.lanes[i] += change;
+	if (change < 0)
+		forget_idle_cqs(group);
 }

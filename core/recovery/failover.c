@@ -54,6 +54,8 @@ static void await_flush(struct shunt_engine *engine, struct shunt_link *link)
 		.over = flush_is_over, .arg = link, .fd = -1, .until = shunt_now(engine) + FLUSH_NS
 	};
 
+	if (link->device->gone)	/* it gives nothing back */
+		return;
 	while (!shunt_group_rest(&engine->group, &rest) && shunt_now(engine) < rest.until)
 		;
 }

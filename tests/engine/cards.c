@@ -313,6 +313,7 @@ static void an_idle_card_is_taken_out(void **state)
 	pair_skew += RETRY;
 	assert_ptr_equal(shunt_devices_open(&engines[0]->group, SHUNT_VERBS), device_of(0) + 1);
 	add_pair();
+	assert_int_equal(engines[0]->group.cqs.count, 1);	/* the queue of the card before is not polled any more */
 	carry(1 << 16);
 	leave_bed();
 }

@@ -149,7 +149,8 @@ bool verbs_port_again(struct verbs_device *device, const struct shunt_way *way)
 	struct shunt_way now = { .port = before.number, .gid = way && way->port ? way->gid : before.gid };
 
 	if (!port_find(device, &now) &&
-	    (!way || !way->port || !memcmp(&device->port.gid, &way->gid, sizeof(way->gid))))
+	    (!way || !way->port || !memcmp(&device->port.gid, &way->gid, sizeof(way->gid)) ||
+	     !memcmp(&device->port.gid, &before.gid, sizeof(before.gid))))
 		return true;
 	device->port = before;
 	return false;

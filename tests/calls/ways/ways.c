@@ -374,7 +374,7 @@ static void another(void)
 int main(int count, char **words)
 {
 	struct sockaddr_in address;
-	int fd, from, status = 0, told[2];
+	int fd, from, status = 0, told[2], through[2];
 	pid_t child;
 
 	if (count < 3)
@@ -383,7 +383,7 @@ int main(int count, char **words)
 		bytes[i] = (unsigned char)('a' + (i * 31 + i / 97) % 26);
 	ask_track = (int (*)(int))dlsym(RTLD_DEFAULT, "shunt_api_track");
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	if (pipe(told))
+	if (pipe(told) || pipe(through))
 		fail("pipe");
 	child = fork();
 	if (!child) {
@@ -399,6 +399,9 @@ int main(int count, char **words)
 			_exit(1);
 		other_end(fd, words[2]);
 		fflush(stdout);
+		close(through[1]);	/* this process is there until the first end is through: a link's end is another error */
+		if (read(through[0], &status, 1))
+			fail("pipe");
 		_exit(0);
 	}
 	if (read(told[0], &address, sizeof(address)) != sizeof(address))
@@ -410,6 +413,7 @@ int main(int count, char **words)
 	take_road(words[1], count > 3 ? words[3] : "");
 	warm(fd, true);
 	first_end(fd, words[1], words[2]);
+	close(through[1]);
 	if (!strcmp(words[1], "raw"))
 		another();
 	waitpid(child, &status, 0);
