@@ -49,11 +49,11 @@ static int vector_of(const struct shunt_group *group, const struct shunt_device 
 	return count > 1 ? (int)((device->first_vector + group->cqs.count) % (uint32_t)count) : 0;
 }
 
-/* A lane uses one less than its share (shunt_lane_slots), because providers round a power of two up to the next. */
+/* Providers round a power of two up to the next: lanes use one less than their share of what is doubted (shunt_lane_slots). */
 static struct ibv_cq *create_cq(struct shunt_group *group, struct shunt_device *device,
 				uint32_t lanes)
 {
-	uint32_t entries = lanes * (device->rq_depth + device->sq_depth) - 1;
+	uint32_t entries = lanes * (device->rq_depth + device->sq_depth) - device->kind->doubted;
 
 	return device->verbs->create_cq(device->context, (int)entries, device, device->channel,
 					vector_of(group, device));
