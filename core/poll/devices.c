@@ -24,21 +24,26 @@ static bool is_of(const struct ibv_cq *cq, const struct shunt_device *device)
 	return cq->context == device->context;
 }
 
+/* The last one takes its place. group.lock held. */
+static void remove_cq(struct shunt_group *group, uint32_t at)
+{
+	struct shunt_cqs *cqs = &group->cqs;
+	uint32_t last = --cqs->count;
+
+	cqs->of[at] = cqs->of[last];
+	cqs->lanes[at] = cqs->lanes[last];
+	cqs->room[at] = cqs->room[last];
+	group->polled.turn = 0;
+}
+
 static void destroy_cqs(struct shunt_group *group, struct shunt_device *device)
 {
-	struct shunt_cqs kept = { .count = 0 };
-
-	for (uint32_t i = 0; i < group->cqs.count; i++) {
-		if (is_of(group->cqs.of[i], device)) {
-			device->verbs->destroy_cq(group->cqs.of[i]);
+	for (uint32_t i = group->cqs.count; i-- > 0;) {
+		if (!is_of(group->cqs.of[i], device))
 			continue;
-		}
-		kept.of[kept.count] = group->cqs.of[i];
-		kept.lanes[kept.count] = group->cqs.lanes[i];
-		kept.room[kept.count++] = group->cqs.room[i];
+		device->verbs->destroy_cq(group->cqs.of[i]);
+		remove_cq(group, i);
 	}
-	group->cqs = kept;
-	group->polled.turn = 0;
 }
 
 /* Its share of the machine's interrupts: processes, and the CQs of one, begin with different vectors. */
@@ -321,19 +326,9 @@ static bool is_of_gone(const struct shunt_group *group, const struct ibv_cq *cq)
 /* Queues of devices that were taken away are polled as long as lanes complete there. group.lock held. */
 static void forget_idle_cqs(struct shunt_group *group)
 {
-	struct shunt_cqs kept = { .count = 0 };
-
-	for (uint32_t i = 0; i < group->cqs.count; i++) {
+	for (uint32_t i = group->cqs.count; i-- > 0;)
 		if (!group->cqs.lanes[i] && is_of_gone(group, group->cqs.of[i]))
-			continue;
-		kept.of[kept.count] = group->cqs.of[i];
-		kept.lanes[kept.count] = group->cqs.lanes[i];
-		kept.room[kept.count++] = group->cqs.room[i];
-	}
-	if (kept.count == group->cqs.count)
-		return;
-	group->cqs = kept;
-	group->polled.turn = 0;
+			remove_cq(group, i);
 }
 
 /*
