@@ -78,6 +78,7 @@ cm() { # COUNT
 # what the limit allows. The connections stay until it has been said, by the end that is asked first for its part.
 poor() {
 	local shunt_run="setpriv --bounding-set=-ipc_lock prlimit --memlock=65536 $shunt_run" client out rc=0
+	local -x SHUNT_LOG=warn	# a file gets messages only where they are asked for
 	serve || return
 	exec {out}<>"$work/stay"
 	$shunt_run "$many" client "$server_port" 3 3 idle <"$work/stay" {out}<&- >"$work/poor.answers" 2>"$work/poor" &
