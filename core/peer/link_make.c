@@ -69,7 +69,8 @@ static enum shunt_cause link_say_why(const struct shunt_link *link, int result)
 			  shunt_reason_text(SHUNT_REASON_CONFINED));
 		return SHUNT_CAUSE_CONFINED;
 	}
-	cause = link->device->kind->shortage(SHUNT_SHORT_OF_QUEUES, result);
+	cause = result == -EMFILE ? SHUNT_CAUSE_NO_MEMORY : /* of descriptors the text speaks already */
+				    link->device->kind->shortage(SHUNT_SHORT_OF_QUEUES, result);
 	shunt_log(SHUNT_LOG_WARN, "no link could be made: %s (%s)", shunt_cause_say(cause, text),
 		  strerror(-result));
 	return cause;
@@ -202,15 +203,18 @@ struct shunt_link *shunt_link_create(struct shunt_engine *engine, struct shunt_c
 	link->hello_by = shunt_now(engine) + SHUNT_HELLO_NS;
 	if (!link->channel.other_netns && (!link->channel.proves || link->channel.proven))
 		result = equip(link);
-	if (!result)
-		result = introduce(link);
-	if (!is_said(result))
+	if (result)
+		why = link_say_why(link, result);
+	else if (!is_said(introduce(link)))
+		why = SHUNT_CAUSE_NO_MEMORY;
+	else
+		why = SHUNT_CAUSE_NONE;
+	if (why)
 		goto destroy;
 	shunt_own_fds_end(&engine->fds);
 	return link;
 
 destroy:
-	why = link_say_why(link, result);
 	shunt_link_destroy(link);
 	goto none;
 close_channel:

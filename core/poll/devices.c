@@ -84,13 +84,13 @@ static int add_cq(struct shunt_group *group, struct shunt_device *device)
 	struct ibv_cq *cq = NULL;
 
 	if (at == SHUNT_CQS_MAX)
-		return -EMFILE;
+		return -ENOBUFS;
 	for (lanes = lanes_of(group, device); lanes && !cq; lanes = cq ? lanes : lanes / 2) {	/* max_cqe may be more than it takes (ionic) */
 		errno = ENOMEM;
 		cq = create_cq(group, device, lanes);
 	}
 	if (!cq)
-		return lanes_of(group, device) ? -errno : -EMFILE;
+		return lanes_of(group, device) ? -errno : -ENOBUFS;
 	group->cqs.lanes[at] = 0;
 	group->cqs.room[at] = lanes;
 	group->cqs.of[group->cqs.count++] = cq;
