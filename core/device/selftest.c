@@ -33,8 +33,7 @@ struct trial {
 static const uint32_t inline_sizes[] = { 256, 192, 128, 96, 64, 48, 32, 16, 8 };
 enum { SIZES = sizeof(inline_sizes) / sizeof(inline_sizes[0]) };
 
-/* The next smaller one; 0: there is none. */
-static uint32_t less_inline(uint32_t bytes)
+uint32_t shunt_selftest_less_inline(uint32_t bytes)
 {
 	for (int i = 0; i < SIZES; i++)
 		if (inline_sizes[i] < bytes)
@@ -72,7 +71,7 @@ static int settle(struct trial *trial, uint32_t inline_bytes)
 		if (result != -EINVAL)
 			return result;
 		if (bytes) {
-			bytes = less_inline(bytes);
+			bytes = shunt_selftest_less_inline(bytes);
 			continue;
 		}
 		if (device->sq_depth <= LEAST_DEPTH || device->rq_depth <= LEAST_DEPTH)

@@ -15,5 +15,7 @@ struct shunt_device;
  * `inline_bytes`. 0, or -errno of what the device refuses. Service thread; some ms.
  */
 int shunt_selftest(struct shunt_device *device, uint32_t inline_bytes);
+/* The next inline size to try where `bytes` are refused; 0 behind the smallest. */
+uint32_t shunt_selftest_less_inline(uint32_t bytes);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A libibverbs.so.1 with one device, over the soft device, that has the limits and habits of a card (profile.h). It is
- * found by LD_LIBRARY_PATH, so that what is written for hardware (core/device/device_verbs.c, verbs/, page_verbs.c)
- * runs where there is none. Processes of one network namespace find each other's queue pairs by number.
+ * found by LD_LIBRARY_PATH, so that the code for hardware (core/device/device_verbs.c, verbs/, page_verbs.c)
+ * runs without hardware. Processes of one network namespace find each other's queue pairs by number.
  *
  * FAKE_VERBS names the profile, and words behind a comma:
  *   locked     so much may be locked as RLIMIT_MEMLOCK says, whatever the user

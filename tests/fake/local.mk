@@ -8,12 +8,8 @@ tests_fake_libibverbs_so_1_SOURCES = \
 	tests/fake/meeting.c \
 	tests/fake/memory.c \
 	tests/fake/profile.c \
-	tests/fake/profile.h \
-	core/base/copy.c core/base/copy.h \
-	core/base/guard.c core/base/guard.h \
-	core/base/kernel_clock.c core/base/kernel_clock.h \
-	core/base/soft_model.c core/base/soft_model.h \
-	$(soft_sources)
+	tests/fake/profile.h tests/kernel_call.h \
+	$(soft_alone_sources)
 tests_fake_libibverbs_so_1_CPPFLAGS = -I$(top_srcdir)
 tests_fake_libibverbs_so_1_CFLAGS = $(AM_CFLAGS) -fPIC -fvisibility=default
 tests_fake_libibverbs_so_1_LINK = $(CC) $(CFLAGS) $(LDFLAGS) -shared -Wl,-soname,libibverbs.so.1 -Wl,-Bsymbolic \

@@ -15,6 +15,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include "tests/fake/fake.h"
+#include "tests/kernel_call.h"
 
 #define BLOCKS 4096u
 
@@ -26,32 +27,6 @@ static socklen_t address_of(struct sockaddr_un *address, uint32_t block)
 	return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
 			   (size_t)snprintf(address->sun_path + 1, sizeof(address->sun_path) - 1,
 					    "fake-verbs-%u", block));
-}
-
-/*
- * A device needs no thread of the process. This one must not wait for Shunt, whose thread waits for it: so its calls are
- * the kernel's, not libc's, which are Shunt's.
- */
-static long call(long number, long a, long b, long c, long d)
-{
-#if defined(__x86_64__)
-	register long r10 __asm__("r10") = d;
-	long result;
-
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
-			 : "rcx", "r11", "memory");
-	return result;
-#elif defined(__aarch64__)
-	register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b,
-			 x2 __asm__("x2") = c, x3 __asm__("x3") = d;
-
-	__asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3) : "memory");
-	return x0;
-#else
-	return syscall(number, a, b, c, d);
-#endif
 }
 
 static struct ibv_qp *find(struct fake_context *context, uint32_t number)
@@ -79,7 +54,7 @@ static void answer(struct fake_context *context, int fd)
 	struct ibv_qp *qp;
 	int fds[2], count;
 
-	if (call(SYS_read, fd, (long)&number, sizeof(number), 0) != sizeof(number))
+	if (kernel_call(SYS_read, fd, (long)&number, sizeof(number), 0) != sizeof(number))
 		return;
 	pthread_mutex_lock(&fake_lock_qps);
 	qp = context->gone ? NULL : find(context, number);
@@ -89,19 +64,23 @@ static void answer(struct fake_context *context, int fd)
 						 .cmsg_len = CMSG_LEN((size_t)count * sizeof(int)) };
 		message.msg_controllen = CMSG_SPACE((size_t)count * sizeof(int));
 		memcpy(CMSG_DATA(&room.header), fds, (size_t)count * sizeof(int));
-		call(SYS_sendmsg, fd, (long)&message, MSG_NOSIGNAL, 0);
+		kernel_call(SYS_sendmsg, fd, (long)&message, MSG_NOSIGNAL, 0);
 	}
 	pthread_mutex_unlock(&fake_lock_qps);
 }
 
+/*
+ * A device needs no thread of the process. This one must not wait for Shunt, whose thread waits for it: so its calls are
+ * the kernel's, not libc's, which are Shunt's.
+ */
 static void *serve(void *arg)
 {
 	struct fake_context *context = arg;
 	int fd;
 
-	while ((fd = (int)call(SYS_accept4, context->listener, 0, 0, SOCK_CLOEXEC)) >= 0) {
+	while ((fd = (int)kernel_call(SYS_accept4, context->listener, 0, 0, SOCK_CLOEXEC)) >= 0) {
 		answer(context, fd);
-		call(SYS_close, fd, 0, 0, 0);
+		kernel_call(SYS_close, fd, 0, 0, 0);
 	}
 	return NULL;
 }

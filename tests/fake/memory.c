@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory regions that a peer may reach. The soft device shares nothing but the arena of a domain; a card reaches any
- * memory. So the pages of such a region become pages of the arena, at the address at which the program has them.
+ * memory. So registering replaces the region's pages by pages of the arena, at the program's own address.
  */
 #define _GNU_SOURCE
 #include <errno.h>

@@ -28,12 +28,8 @@ tests_soft_conform_SOURCES = \
 	tests/soft/shape.c \
 	tests/soft/sink.c \
 	tests/soft/threads.c \
-	core/base/copy.c core/base/copy.h \
-	core/base/guard.c core/base/guard.h \
-	core/base/kernel_clock.c core/base/kernel_clock.h \
-	core/base/soft_model.c core/base/soft_model.h \
 	core/lane/window.c core/lane/window.h \
-	$(soft_sources) \
+	$(soft_alone_sources) \
 	$(verbs_sources)
 tests_soft_conform_CPPFLAGS = -I$(top_srcdir)
 tests_soft_conform_LDADD = -lcmocka -lpthread
@@ -44,10 +40,6 @@ tests_soft_litmus_SOURCES = \
 	tests/soft/rig.c \
 	tests/soft/rig.h \
 	tests/soft/rig_soft.c \
-	core/base/copy.c core/base/copy.h \
-	core/base/guard.c core/base/guard.h \
-	core/base/kernel_clock.c core/base/kernel_clock.h \
-	core/base/soft_model.c core/base/soft_model.h \
-	$(soft_sources)
+	$(soft_alone_sources)
 tests_soft_litmus_CPPFLAGS = -I$(top_srcdir)
 tests_soft_litmus_LDADD = -lcmocka -lpthread

@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/device/selftest.h"
 #include "tools/common/output.h"
 #include "tools/doctor/probe_inside.h"
 
@@ -57,12 +58,15 @@ static int create(struct probe *probe, int i, uint32_t inline_bytes, uint32_t de
 /* As much as it gives of what the library would ask for (core/device/selftest.c). */
 static int create_some(struct probe *probe)
 {
-	static const uint32_t sizes[] = { 256, 192, 128, 96, 64, 48, 32, 16, 8, 0 };
-	int result = -EINVAL;
+	uint32_t bytes = PROBE_INLINE, depth = PROBE_DEPTH;
+	int result;
 
-	for (uint32_t depth = PROBE_DEPTH; depth >= 64 && result == -EINVAL; depth /= 2)
-		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]) && result == -EINVAL; i++)
-			result = create(probe, 0, sizes[i], depth);
+	while ((result = create(probe, 0, bytes, depth)) == -EINVAL) {
+		if (!bytes && depth / 2 < PROBE_LEAST)
+			break;
+		depth /= bytes ? 1 : 2;
+		bytes = bytes ? shunt_selftest_less_inline(bytes) : PROBE_INLINE;
+	}
 	return result;
 }
 

@@ -6,6 +6,8 @@
 
 enum {
 	PROBE_DEPTH = 1024,	/* as a lane's queues, of which it uses one less */
+	PROBE_LEAST = 64,	/* entries of the smallest queues */
+	PROBE_INLINE = 256,	/* bytes that a lane asks for */
 	PROBE_LANES = 4,	/* of a first link */
 	PROBE_ENTRIES = 2 * PROBE_DEPTH * PROBE_LANES - 1,
 	PROBE_BYTES = 5 << 20,	/* of its first memory: control lines and a block of rings */

@@ -24,3 +24,11 @@ soft_sources = \
 	core/device/soft/soft.h \
 	core/device/soft/state.c \
 	core/device/soft/thread.c
+
+# What tests link that have the device and no engine.
+soft_alone_sources = \
+	core/base/copy.c core/base/copy.h \
+	core/base/guard.c core/base/guard.h \
+	core/base/kernel_clock.c core/base/kernel_clock.h \
+	core/base/soft_model.c core/base/soft_model.h \
+	$(soft_sources)

@@ -5,6 +5,7 @@
  * of the program's own, which nobody sees. The other end says in FILE what has come of it.
  */
 #include "tests/calls/ways/ways.h"
+#include "tests/kernel_call.h"
 #include <aio.h>
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -144,19 +145,10 @@ static void say_bytes(const char *what, ssize_t result, const void *got, size_t 
 
 static long raw(long number, long a, long b, long c, long d)
 {
-#ifdef __x86_64__
-	register long r10 __asm__("r10") = d;
-	long result;
+	long result = kernel_call(number, a, b, c, d);
 
-	__asm__ volatile("syscall"
-			 : "=a"(result)
-			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10)
-			 : "rcx", "r11", "memory");
 	errno = result < 0 ? (int)-result : errno;
 	return result < 0 ? -1 : result;
-#else
-	return syscall(number, a, b, c, d);
-#endif
 }
 
 static long raw_send(int fd, const void *at)
