@@ -83,7 +83,7 @@ void shunt_streams_vacate(struct shunt_stream *stream);
 /* One end (SHUNT_RELEASED_…) will never name it again. After both, its seat and memory are reaped. Any
  * lock may be held. */
 void shunt_streams_released(struct shunt_stream *stream, uint8_t by);
-/* The same of one whose connection is not kept after all (core/stream/spare.h). It may be to be reaped already. */
+/* As shunt_streams_released(), for a stream whose connection is not kept after all (core/stream/spare.h). It may wait for reaping already. */
 void shunt_streams_reap_later(struct shunt_stream *stream);
 /*
  * A connection that both ends keep: all of the stream is as new, but for its names. It has the same seat, and our own copy

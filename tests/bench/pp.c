@@ -27,7 +27,7 @@
 
 #define MAX_PAIRS 64
 #define BUFFER (1 << 20)
-#define QUIET_AFTER 32	/* bytes: such a connection lasts, so it is on a link when the messages come */
+#define QUIET_AFTER 32	/* bytes: by then the connection has lasted, so it is on a link before the messages */
 
 enum { RTT, RATE, CONNECT };
 enum { BLOCKING, POLL, EPOLL };
