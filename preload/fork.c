@@ -36,6 +36,7 @@ static void parent(void)
 static void child(void)
 {
 	shunt_process_ours();
+	shunt_lock_free(&shunt_process.limits_lock);
 	shunt_process.anew = false;	/* who listens is the parent; a child that accepts joins it */
 	if (prepared)
 		shunt_engine_fork_child(shunt_process.engine);

@@ -11,7 +11,7 @@
 
 static struct shunt_files no_files;
 
-struct shunt_process shunt_process = { .files = &no_files };
+struct shunt_process shunt_process = { .files = &no_files, .limits_lock = SHUNT_LOCK(LIMITS) };
 
 static _Atomic int never;
 static _Atomic int *alone = &never;	/* without such a page every question goes to the kernel */

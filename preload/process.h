@@ -32,6 +32,7 @@ struct shunt_process {
 	_Atomic bool multipath;		/* it has had a listener of MPTCP (accept.c) */
 	_Atomic pthread_t leaver;	/* the thread that ends it; 0: none (exit.c) */
 	_Atomic bool confined;		/* it has confined itself, and nothing more is to leave TCP */
+	struct shunt_lock limits_lock;	/* held while a thread gets ready to forbid the process new ones (rlimit.c) */
 	bool anew;			/* the service thread has ended: it begins anew with the next wait (confine.c) */
 };
 

@@ -2,7 +2,8 @@
 /*
  * RLIMIT_NPROC. An unprivileged user's process that sets it to 0 or 1 gets no new thread from then
  * on. So a service thread that is needed later starts before the call. Each thread of haproxy sets
- * it, after it has set users and no_new_privs.
+ * it, after it has set users and no_new_privs. None may come to the kernel while another one still
+ * looks for listeners.
  */
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -41,6 +42,17 @@ static bool forbids_threads(const struct rlimit64 *limit)
 	return limit && !shunt_unreadable(limit, sizeof(*limit)) && limit->rlim_cur <= 1;
 }
 
+static void get_ready(void)
+{
+	shunt_lock_take(&shunt_process.limits_lock);
+	adopt_unknown_listeners();
+	if (shunt_process_has_engine()) {
+		shunt_begin_anew();
+		shunt_engine_begin_early(shunt_process.engine);
+	}
+	shunt_lock_leave(&shunt_process.limits_lock);
+}
+
 static void limit_look(pid_t pid, long resource, const void *limit)
 {
 	int saved = errno;
@@ -49,11 +61,7 @@ static void limit_look(pid_t pid, long resource, const void *limit)
 	    shunt_process_foreign() || shunt_process_confined() || !forbids_threads(limit) ||
 	    !shunt_process_enabled())
 		return;
-	adopt_unknown_listeners();
-	if (shunt_process_has_engine()) {
-		shunt_begin_anew();
-		shunt_inside_do(shunt_engine_begin_early(shunt_process.engine));
-	}
+	shunt_inside_do(get_ready());
 	errno = saved;
 }
 

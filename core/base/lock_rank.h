@@ -13,6 +13,7 @@
 /* The innermost are QUEUE and all behind it. */
 /* clang-format off */
 #define SHUNT_LOCK_RANKS(row) \
+	row(LIMITS, "process.limits_lock") \
 	row(LEAVE, "engine.leave_lock") \
 	row(SEATS, "engine.group.seats_lock") \
 	row(YOUNG, "young.lock") \

@@ -7,8 +7,8 @@
  * - borrowed: acts as another user and comes back, then and for each request from the 10,001st on.
  * - narrowed: sets no_new_privs, at the same times.
  * - filter: sets a filter that allows everything.
- * - threads, threads-number: in each thread gives root up and then forbids itself new threads, as
- *   haproxy does.
+ * - threads, threads-number: gives root up, and in each of several threads, at once, forbids itself
+ *   new threads, as haproxy does.
  * With FD, by "passed", the listener is another program's, which execs this one.
  */
 #define _GNU_SOURCE
@@ -29,6 +29,7 @@
 #include "tests/plain.h"
 
 #define BEFORE 10000	/* requests: meanwhile the connection comes to the link */
+#define TOGETHER 8	/* threads */
 
 static void must(const char *what, int failed)
 {
@@ -54,11 +55,14 @@ static void narrow(void)
 	must("no_new_privs", prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
 }
 
+static pthread_barrier_t together;
+
 static void *forbid_threads(void *by_number)
 {
 	struct rlimit none = {0, 0};
 
 	narrow();
+	pthread_barrier_wait(&together);
 	must("RLIMIT_NPROC", by_number ? (int)syscall(SYS_prlimit64, 0, RLIMIT_NPROC, &none, NULL)
 				       : setrlimit(RLIMIT_NPROC, &none));
 	return NULL;
@@ -71,15 +75,20 @@ static void *nothing(void *unused)
 
 static void be_haproxy(int by_number)
 {
-	pthread_t other;
+	pthread_t others[TOGETHER], other;
 
+	must("pthread_barrier_init", pthread_barrier_init(&together, NULL, TOGETHER));
 	if (!getuid()) {
 		must("setgid", setgid(65534));
 		must("setuid", setuid(65534));
 	}
-	must("pthread_create", pthread_create(&other, NULL, forbid_threads, by_number ? &other : NULL));
-	must("pthread_join", pthread_join(other, NULL));
-	forbid_threads(by_number ? &other : NULL);
+	for (int i = 0; i < TOGETHER; i++)
+		must("pthread_create", pthread_create(&others[i], NULL, forbid_threads,
+						      by_number ? others : NULL));
+	for (int i = 0; i < TOGETHER; i++)
+		must("pthread_join", pthread_join(others[i], NULL));
+	must("pthread_barrier_init", pthread_barrier_init(&together, NULL, 1));
+	forbid_threads(by_number ? others : NULL);
 	must("a thread can be made", !pthread_create(&other, NULL, nothing, NULL));
 }
 
