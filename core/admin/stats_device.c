@@ -11,6 +11,8 @@
 struct named {	/* a device that is open */
 	char name[IBV_SYSFS_NAME_MAX];
 	const char *kind;
+	uint32_t inline_bytes, sends, receives;	/* as its trials have settled them; of a lane */
+	bool is_tried;
 	uint8_t port;
 };
 
@@ -44,7 +46,11 @@ static int devices_list(struct shunt_engine *engine, struct named *devices)
 		if (!device->open || device->gone)
 			continue;
 		devices[count] = (struct named) { .kind = device->kind->name,
-						  .port = device->port };
+						  .port = device->port,
+						  .is_tried = device->kind->doubted,
+						  .inline_bytes = device->most_inline,
+						  .sends = device->sq_depth,
+						  .receives = device->rq_depth };
 		memcpy(devices[count].name, device->context->device->name,
 		       sizeof(devices[count].name));
 		count++;
@@ -61,6 +67,12 @@ static void put_port(struct shunt_json *text, const struct shunt_hw_port *port)
 	for (uint32_t i = 0; i < port->count; i++)
 		shunt_json_number(text, port->counters[i].name, port->counters[i].value);
 	shunt_json_put(text, "}");
+}
+
+static void put_sizes(struct shunt_json *text, const struct named *device)
+{
+	shunt_json_put(text, ",\"inline_bytes\":%u,\"send_queue\":%u,\"receive_queue\":%u",
+		       device->inline_bytes, device->sends, device->receives);
 }
 
 static bool read_port(struct shunt_engine *engine, const struct named *device,
@@ -87,6 +99,8 @@ void shunt_stats_put_devices(struct shunt_json *text, struct shunt_engine *engin
 		shunt_json_string(text, devices[i].name);
 		shunt_json_put(text, ",\"kind\":\"%s\",\"port\":%u", devices[i].kind,
 			       devices[i].port);
+		if (devices[i].is_tried)
+			put_sizes(text, &devices[i]);
 		if (port && read_port(engine, &devices[i], port))
 			put_port(text, port);
 		shunt_json_put(text, "}");

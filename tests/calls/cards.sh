@@ -21,6 +21,18 @@ expected() {
 	sed -n "/\.name = \"$1\"/{n;s/.*\.expect = \"\(.*\)\",/\1/p}" "$profiles"
 }
 
+# most_inline NAME: bytes; 0 where its row has none, or they are a lie.
+most_inline() {
+	sed -n "/\.name = \"$1\"/,/^\t},/s/.*\.in_line = { \.most = \([0-9]*\).*/\1/p" "$profiles" | grep . || echo 0
+}
+
+# Inline at most what the row has, and at least half of that or of what is asked for.
+has_sizes() { # NAME FILE...
+	jq -se --argjson most "$(most_inline "$1")" 'all(.[].devices[];
+		([$most, 256] | min) as $most | .inline_bytes <= $most and .inline_bytes * 2 >= $most and
+		.send_queue >= 16 and .receive_queue >= 16)' "${@:2}" > "$work/sizes"
+}
+
 export SHUNT_DEVICE=verbs LD_LIBRARY_PATH=$library${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 for FAKE_VERBS in ${CARDS:-$(sed -n 's/.*\.name = "\(.*\)",/\1/p' "$profiles")}; do
 	export FAKE_VERBS
@@ -31,6 +43,7 @@ for FAKE_VERBS in ${CARDS:-$(sed -n 's/.*\.name = "\(.*\)",/\1/p' "$profiles")};
 	if [ "$(expected "$FAKE_VERBS")" = linked ]; then
 		check "$FAKE_VERBS: by the link" [ "$(counter upgrades "$work"/both.stat.*)" -gt 0 ]
 		check "$FAKE_VERBS: and the device is this one" grep -q '"name":"fake0"' "$work"/both.stat.*
+		check "$FAKE_VERBS: its statistics have the sizes that it gives" has_sizes "$FAKE_VERBS" "$work"/both.stat.*
 		SAMPLE=1 PASSES=warm "$here/diff.sh" "$cases" > "$work/cases" 2>&1
 		check "$FAKE_VERBS: cases agree with their bare transcripts ($(grep -c '^ok' "$work/cases"))" \
 			[ "$(grep -c '^ok' "$work/cases")" -gt 5 -a "$(grep -c '^not ok' "$work/cases")" = 0 ]

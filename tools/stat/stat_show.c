@@ -350,7 +350,7 @@ static void show_links(const json_t *links)
 		(double)number_of(link, "idle_ms") / 1000);
 }
 
-/* Devices that the kernel counts something of. */
+/* What a card gives a queue pair, and what the kernel counts of it. */
 static void show_devices(const struct view *view)
 {
 	const json_t *devices = json_object_get(view->now, "devices"), *device;
@@ -366,9 +366,14 @@ static void show_devices(const struct view *view)
 			view->seconds
 		};
 
+		text_of(device, "name", name, sizeof(name));
+		if (json_object_get(device, "send_queue"))
+			printf("  %s gives a queue pair %lld bytes inline, %lld sends, %lld receives\n",
+			       name, (long long)number_of(device, "inline_bytes"),
+			       (long long)number_of(device, "send_queue"),
+			       (long long)number_of(device, "receive_queue"));
 		snprintf(title, sizeof(title), "counters of %s port %lld, kept by the kernel",
-			 text_of(device, "name", name, sizeof(name)),
-			 (long long)number_of(device, "port"));
+			 name, (long long)number_of(device, "port"));
 		show_numbers(&of, title, "hw_counters");
 	}
 }
