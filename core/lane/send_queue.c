@@ -13,6 +13,7 @@
 #include "core/loop/request.h"
 
 #define WIDEST (1u << 26)	/* that a stage may become */
+#define ASSUMED (256u << 10)	/* that any path bears: 100 Gbit/s for 20 us */
 #define STREAMS 64	/* as wide as a stage may be, for the whole process */
 
 struct shunt_cuts {	/* where sends end that are not to be merged: offsets, oldest first */
@@ -640,7 +641,8 @@ bool shunt_send_queue_full(struct shunt_seat *seat)
 	/* A stage whose bytes wait for the lane says nothing about the path. */
 	if (atomic_load(&out->staged) - atomic_load(&out->posted) > atomic_load(&window->bytes) / 4)
 		return false;
-	grown = measure(seat, window, retired) && grow(seat, window);
+	grown = (measure(seat, window, retired) || atomic_load(&window->bytes) < ASSUMED) &&
+		grow(seat, window);
 	if (!window->round_wr) {
 		window->round_wr = kept;
 		window->round_from = shunt_send_queue_arrived(seat);

@@ -531,7 +531,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_last_look_goes_on),
 		cmocka_unit_test(no_handler_comes_while_an_event_is_taken),
 		cmocka_unit_test(a_window_is_as_large_as_the_path),
-		cmocka_unit_test(a_short_path_keeps_the_small_window),
+		cmocka_unit_test(a_short_path_keeps_a_small_window),
 		cmocka_unit_test(a_window_has_its_limit),
 		cmocka_unit_test(a_quiet_window_becomes_small),
 		cmocka_unit_test(a_queue_pair_dies_while_windows_grow),

@@ -141,7 +141,7 @@ void an_unanswered_read_loses_what_is_not_retained(void **state);
 
 /* path.c */
 void a_window_is_as_large_as_the_path(void **state);
-void a_short_path_keeps_the_small_window(void **state);
+void a_short_path_keeps_a_small_window(void **state);
 void a_window_has_its_limit(void **state);
 void a_quiet_window_becomes_small(void **state);
 void a_queue_pair_dies_while_windows_grow(void **state);
