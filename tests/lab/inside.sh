@@ -10,11 +10,11 @@
 #	lab: done
 export PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C.UTF-8
 # shellcheck disable=SC1091
-. /tmp/lab/job # lab_source, lab_build, lab_self, lab_kind, lab_tests, lab_modules, LAB_STRICT, LAB_QUICK, LAB_DEVICE
+. /tmp/lab/job # lab_source, lab_build, lab_self, lab_kind, lab_tests, lab_modules, LAB_STRICT, LAB_QUICK, LAB_DEVICE, TURNS, SIZES
 exec {said}>/dev/ttyS1
 stty raw -echo -F /dev/ttyS1
 # shellcheck disable=SC2154
-export top_srcdir=$lab_source top_builddir=$lab_build lab_self lab_modules LAB_STRICT LAB_QUICK LAB_DEVICE
+export top_srcdir=$lab_source top_builddir=$lab_build lab_self lab_modules LAB_STRICT LAB_QUICK LAB_DEVICE TURNS SIZES
 
 say() {
 	echo "$*" >&"$said"

@@ -11,6 +11,7 @@
 #	LAB_KEEP=DIR		keeps the logs and results there
 #	LAB_STRICT=1		a peer that is faster than it should be is a failure
 #	LAB_QUICK=1		tests that can be shorter are
+#	TURNS=N SIZES="8 64…"	of a measurement; the test says what it does without
 #	LAB_INSTALL=no		only with the packages that are installed; the kernel's, which is not installed, may be fetched
 # shellcheck disable=SC2317 # called by name
 # shellcheck source-path=SCRIPTDIR
@@ -149,7 +150,7 @@ judge() { # MACHINE TEST…
 job() { # MACHINE KIND TEST…
 	mkdir -p "$lab_work/$1/share" && printf '%s=%q\n' lab_source "$lab_source" lab_build "$lab_build" lab_self "$1" \
 		lab_kind "$2" lab_tests "${*:3}" lab_modules "$kernel_modules" LAB_STRICT "${LAB_STRICT-}" LAB_QUICK "${LAB_QUICK-}" \
-		LAB_DEVICE "${LAB_DEVICE-}" >"$lab_work/$1/share/job"
+		LAB_DEVICE "${LAB_DEVICE-}" TURNS "${TURNS-}" SIZES "${SIZES-}" >"$lab_work/$1/share/job"
 }
 
 run_guest() { # TEST…
