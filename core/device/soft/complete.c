@@ -179,9 +179,13 @@ static int poll_receivers(struct soft_cq *cq, int count, struct ibv_wc *wc)
 	int got = 0;
 
 	for (uint32_t i = 0; i < receivers && got < count; i++) {
+		struct soft_qp *qp;
+
 		if (turn >= receivers)
 			turn = 0;
-		got += soft_receive_poll(cq->receivers.at[turn++], count - got, wc + got);
+		qp = cq->receivers.at[turn++];
+		if (!soft_receive_is_quiet(qp))
+			got += soft_receive_poll(qp, count - got, wc + got);
 	}
 	if (got)
 		cq->turn = turn;

@@ -244,6 +244,27 @@ static inline void soft_qp_count(uint64_t *counter, uint64_t by)
 	__atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + by, __ATOMIC_RELAXED);
 }
 
+/* Acquires the payload and `what`, which arrival_write() in execute.c stored before the stamp. */
+static inline bool soft_arrival_is_there(const struct soft_qp *qp, uint64_t k, uint64_t *stamp)
+{
+	struct segment_arrival *arrival = &qp->queue->arrival[k & qp->rq_mask];
+
+	*stamp = soft_load_acquire(&arrival->stamp);
+	return (uint32_t)(*stamp >> 32) == (uint32_t)(qp->base + k + 1);
+}
+
+/*
+ * Nothing has come, and neither end has failed: most looks at most QPs find no more than that, and a process has as many
+ * as peers. Loads as soft_receive_poll() does. recv_cq->lock held.
+ */
+static inline bool soft_receive_is_quiet(const struct soft_qp *qp)
+{
+	uint32_t failed = soft_load_acquire(&qp->queue->fault) | soft_load_acquire(&qp->rq_broken);
+	uint64_t stamp;
+
+	return !failed && !soft_arrival_is_there(qp, soft_load(&qp->rq_polled), &stamp);
+}
+
 /* context.c */
 extern const struct shunt_verbs soft_verbs;
 void soft_async_push(struct soft_context *context, enum ibv_event_type type, void *element);

@@ -150,15 +150,6 @@ static int flush(struct soft_qp *qp, int count, struct ibv_wc *wc)
 	return got;
 }
 
-/* Acquires the payload and `what`, which arrival_write() in execute.c stored before the stamp. */
-static inline bool arrival_is_there(struct soft_qp *qp, uint64_t k, uint64_t *stamp)
-{
-	struct segment_arrival *arrival = &qp->queue->arrival[k & qp->rq_mask];
-
-	*stamp = soft_load_acquire(&arrival->stamp);
-	return (uint32_t)(*stamp >> 32) == (uint32_t)(qp->base + k + 1);
-}
-
 /* How many arrivals wait to be polled. Each is looked at once. */
 uint64_t soft_receive_count(struct soft_qp *qp)
 {
@@ -166,7 +157,7 @@ uint64_t soft_receive_count(struct soft_qp *qp)
 
 	if (qp->rq_seen < polled)
 		qp->rq_seen = polled;
-	while (qp->rq_seen <= polled + qp->rq_mask && arrival_is_there(qp, qp->rq_seen, &stamp))
+	while (qp->rq_seen <= polled + qp->rq_mask && soft_arrival_is_there(qp, qp->rq_seen, &stamp))
 		qp->rq_seen++;
 	return qp->rq_seen - polled;
 }
@@ -176,7 +167,7 @@ static int poll_arrivals(struct soft_qp *qp, int count, struct ibv_wc *wc)
 	uint64_t k = soft_load(&qp->rq_polled), stamp, what;
 	int got = 0;
 
-	while (got < count && arrival_is_there(qp, k, &stamp)) {
+	while (got < count && soft_arrival_is_there(qp, k, &stamp)) {
 		what = soft_load(&qp->queue->arrival[k & qp->rq_mask].what);
 		if (unlikely(!arrival_is_sane(qp, k, (uint32_t)(what >> 32), stamp & 0xffff,
 					      (uint16_t)(stamp >> 16)))) {
