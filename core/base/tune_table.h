@@ -52,8 +52,8 @@ ENUM(batch, batch, "single|merge|chain|hybrid", 3, LIVE,
 UINT(chain, chain_max, 1, 64, 16, 0, "requests", LIVE,
 	"most work requests posted with one doorbell")
 UINT(lanes, lanes, 1, 8, UINT64_MAX, AUTO, "lanes", LINK,
-	"queue pairs of a link, over which its streams are spread. The end that wants fewer decides. Auto is 1 on the "
-	"soft device and 4 on RDMA devices")
+	"queue pairs of a link, over which its streams are spread. The end that wants fewer decides. Auto is 4 on "
+	"RDMA devices; within a host one for each epoll set of the program, at most 4")
 UINT(rq, rq_depth, 64, 16384, 1024, POW2, "requests", LINK,
 	"receive queue of a lane")
 UINT(sq, sq_depth, 64, 16384, 1024, POW2, "requests", LINK,

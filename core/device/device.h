@@ -79,7 +79,7 @@ struct shunt_device_kind {
 	const char *name;
 	uint32_t number;	/* as HELLO says it */
 	uint32_t streams;	/* control lines of a link; each is registered as long as the link lives */
-	uint32_t lanes;		/* of a link, where `lanes` leaves it to us */
+	uint32_t lanes;		/* of a link, where `lanes` leaves it to us; 0: by who waits in the program */
 	uint32_t cq_lanes;	/* for how many of them the first completion queue is made */
 	uint32_t max_inline;	/* worth asking for in create_qp, which gives what it can */
 	bool zero_based;	/* a peer calls the first byte of an arena 0, not by its address here */

@@ -16,10 +16,17 @@
 #include "core/link/link.h"
 #include "core/poll/group.h"
 
-uint32_t shunt_lanes_wanted(uint64_t wanted, const struct shunt_device *device)
+#define SHARED 4u	/* lanes, at most, where the device leaves it to us */
+
+static uint32_t lanes_wanted(const struct shunt_group *group, const struct shunt_device *device)
 {
-	return wanted == SHUNT_LANES_AUTO ? device->kind->lanes :
-	       shunt_narrow_u32(wanted);
+	uint32_t sets = atomic_load(&group->common->sets);
+
+	if (group->config->lanes != SHUNT_LANES_AUTO)
+		return shunt_narrow_u32(group->config->lanes);
+	if (device->kind->lanes)
+		return device->kind->lanes;
+	return sets < 1 ? 1 : sets < SHARED ? sets : SHARED;
 }
 
 /* --- making one --- */
@@ -155,10 +162,13 @@ static void set_count(struct shunt_link *link, uint32_t count)
 	shunt_lock_leave(&link->device->group->lock);
 }
 
-bool shunt_lanes_reserve(struct shunt_link *link, uint32_t count)
+bool shunt_lanes_reserve(struct shunt_link *link, const struct shunt_group *group,
+			 const struct shunt_device *device)
 {
+	uint32_t count = lanes_wanted(group, device);
 	size_t bytes = count * sizeof(*link->lanes);
 
+	link->lane_room = count;
 	if (posix_memalign((void **)&link->lanes, _Alignof(struct shunt_lane), bytes))
 		return false;
 	memset(link->lanes, 0, bytes);

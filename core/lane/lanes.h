@@ -6,9 +6,10 @@
  *
  * They live and die together: what makes one of them useless ends the link for all of them (link.c).
  *
- * A link has `lanes` lanes, or as many as the peer wants if that is fewer. The default is 1 on the soft device,
- * where a QP is no faster for not being alone and costs 90 KiB and a descriptor. It is 4 on RDMA devices, which work
- * on several QPs at a time. If queues or memory do not suffice for all, there are fewer.
+ * A link has `lanes` lanes, or as many as the peer wants if that is fewer. The default is 4 on RDMA devices, which work
+ * on several QPs at a time. On the soft device a QP is no faster for not being alone. It costs 90 KiB, a descriptor
+ * and 30 instructions of each poll. There the default is one for each epoll set that the program has when the link
+ * begins, at most 4: threads that wait apart send apart. If queues or memory do not suffice for all, there are fewer.
  *
  * A stream gets the lane with the fewest streams. Each lane has a merge queue, a window, both credits, posted
  * receives and doorbells of its own; window_device is one for all lanes. A link that is half alive would raise
@@ -25,6 +26,7 @@
 #define SHUNT_LANES_AUTO UINT64_MAX	/* of `lanes` */
 
 struct shunt_device;
+struct shunt_group;
 struct shunt_lane_hooks;
 struct shunt_trace_book;
 
@@ -33,6 +35,7 @@ struct shunt_lanes {
 	const struct shunt_lane_hooks *hooks;
 	uint64_t copy_near;		/* of copying.h */
 	uint64_t ring_quiet;		/* ns, see core/recovery/reclaim.h; tests shorten it */
+	_Atomic uint32_t sets;		/* epoll sets that the program has */
 	_Atomic int links_up;		/* links that carry or may carry streams */
 	_Atomic bool pin_from_chosen;	/* set by the service thread */
 	_Atomic uint64_t pin_from;	/* bytes; a blocking send from here on may be fetched (zero_copy.h) */
@@ -43,10 +46,9 @@ struct shunt_lanes {
 struct shunt_lane;
 struct shunt_link;
 
-/* How many a link on this device shall have, by `lanes`. */
-uint32_t shunt_lanes_wanted(uint64_t wanted, const struct shunt_device *device);
-/* Memory for so many, which the link has until it is destroyed. False: there is none. */
-bool shunt_lanes_reserve(struct shunt_link *link, uint32_t count);
+/* Memory for as many as a link on this device shall have, until it is destroyed: lane_room. False: there is none. */
+bool shunt_lanes_reserve(struct shunt_link *link, const struct shunt_group *group,
+			 const struct shunt_device *device);
 /* Makes so many, or as many as there are queues and memory for; none is -errno. Service thread, as all here. */
 int shunt_lanes_make(struct shunt_link *link, uint32_t count);
 /* Those beyond `count` are given up. */

@@ -98,7 +98,8 @@ struct shunt_link {
 
 	struct shunt_link_tracing tracing;
 	uint32_t lane_count;	/* changes under group.lock, by the service thread before the link is up */
-	struct shunt_lane *lanes;	/* as many as there may be, for as long as the link (core/lane/lanes.h) */
+	uint32_t lane_room;
+	struct shunt_lane *lanes;	/* lane_room of them, for as long as the link (core/lane/lanes.h) */
 };
 
 /* The channel has room. Service thread. */

@@ -114,8 +114,7 @@ static int equip(struct shunt_link *link)
 	int result = make_memory(link);
 
 	if (!result && link->initiator)
-		result = shunt_lanes_make(
-			link, shunt_lanes_wanted(link->engine->config.lanes, link->device));
+		result = shunt_lanes_make(link, link->lane_room);
 	return result;
 }
 
@@ -155,11 +154,11 @@ static enum shunt_which device_for(const struct shunt_engine *engine, const stru
 }
 
 /* Its lanes are made when it is known how many: by the acceptor when it hears of it. */
-static struct shunt_link *allocate(struct shunt_engine *engine, const struct shunt_device *device)
+static struct shunt_link *allocate(const struct shunt_engine *engine, const struct shunt_device *device)
 {
 	struct shunt_link *link = calloc(1, sizeof(*link));
 
-	if (!link || !shunt_lanes_reserve(link, shunt_lanes_wanted(engine->config.lanes, device))) {
+	if (!link || !shunt_lanes_reserve(link, &engine->group, device)) {
 		free(link);
 		return NULL;
 	}
@@ -285,10 +284,8 @@ static const char *check_hello(struct shunt_link *link, const struct shunt_hello
 /* As many lanes as the peer has, or fewer. */
 static int agree(struct shunt_link *link, uint32_t lanes)
 {
-	uint32_t wanted = shunt_lanes_wanted(link->engine->config.lanes, link->device);
-
 	if (!link->initiator)
-		return shunt_lanes_make(link, lanes < wanted ? lanes : wanted);
+		return shunt_lanes_make(link, lanes < link->lane_room ? lanes : link->lane_room);
 	shunt_lanes_keep(link, lanes);
 	return 0;
 }

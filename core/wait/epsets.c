@@ -24,9 +24,11 @@ struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd)
 {
 	struct shunt_epset *set = set_take(engine);
 
-	if (set)
+	if (set) {
+		atomic_fetch_add(&engine->lanes.sets, 1);
 		*set = (struct shunt_epset) { .file.kind = SHUNT_FILE_EPOLL, .fd = fd, .companion = -1, .kick_fd = -1,
 					      .numbers = 1, .holds = 1, .generation = set->generation + 1 };
+	}
 	return set;
 }
 
@@ -49,6 +51,7 @@ void shunt_epset_let_go(struct shunt_engine *engine, struct shunt_epset *set)
 		return;
 	shunt_own_fds_close(&engine->fds, set->companion);
 	shunt_own_fds_close(&engine->fds, set->kick_fd);
+	atomic_fetch_sub(&engine->lanes.sets, 1);
 	shunt_lock_take(&engine->streams_lock);
 	set->next_free = engine->free_sets;
 	engine->free_sets = set;

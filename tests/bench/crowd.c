@@ -154,8 +154,7 @@ static void *run(void *argument)
 	struct epoll_event event = { .events = EPOLLIN };
 	char buffer[LARGE];
 
-	m->set = epoll_create1(0);
-	if (m->set < 0 || epoll_ctl(m->set, EPOLL_CTL_ADD, m->fd, &event))
+	if (epoll_ctl(m->set, EPOLL_CTL_ADD, m->fd, &event))
 		die("epoll");
 	warm_up(m, buffer);
 	together(begin);
@@ -199,6 +198,11 @@ int main(int argc, char **argv)
 	file = argv[4];
 	find_lines();
 	pthread_barrier_init(&gate, NULL, threads);
+	for (int i = 0; i < threads; i++) {	/* before there is a connection, as a server's workers have theirs */
+		members[i].set = epoll_create1(0);
+		if (members[i].set < 0)
+			die("epoll_create1");
+	}
 	if (is_server)
 		door = listener(loopback(0), 0, THREADS);
 	for (int i = 0; i < threads; i++) {

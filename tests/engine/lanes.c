@@ -185,6 +185,9 @@ void the_device_window_is_of_all_lanes(void **state)
 
 /* --- how many --- */
 
+/* Epoll sets of each engine's program. */
+static uint32_t sets_of[2];
+
 /* The lanes of a link between engines that want `connecting` and `accepting`. */
 static uint32_t agreed(uint64_t connecting, uint64_t accepting)
 {
@@ -193,6 +196,8 @@ static uint32_t agreed(uint64_t connecting, uint64_t accepting)
 
 	make_bed(&config, 0);
 	engines[1]->config.lanes = accepting;
+	for (int side = 0; side < 2; side++)
+		atomic_store(&engines[side]->lanes.sets, sets_of[side]);
 	add_pair();
 	for (int side = 0; side < 2; side++)
 		bed.lane[side] = lane_of(0, side);
@@ -207,11 +212,17 @@ static uint32_t agreed(uint64_t connecting, uint64_t accepting)
 void the_smaller_number_counts(void **state)
 {
 	(void)state;
-	assert_int_equal(agreed(SHUNT_LANES_AUTO, SHUNT_LANES_AUTO), 1);	/* of the soft device */
+	assert_int_equal(agreed(SHUNT_LANES_AUTO, SHUNT_LANES_AUTO), 1);	/* of the soft device: nobody waits in a set */
 	assert_int_equal(agreed(4, 4), 4);
 	assert_int_equal(agreed(8, 3), 3);
 	assert_int_equal(agreed(2, 8), 2);
 	assert_int_equal(agreed(4, SHUNT_LANES_AUTO), 1);
+	sets_of[0] = 3;
+	sets_of[1] = 9;
+	assert_int_equal(agreed(SHUNT_LANES_AUTO, SHUNT_LANES_AUTO), 3);
+	assert_int_equal(agreed(8, SHUNT_LANES_AUTO), 4);
+	assert_int_equal(agreed(1, SHUNT_LANES_AUTO), 1);
+	sets_of[0] = sets_of[1] = 0;
 }
 
 /* A link at whose other end nobody is, and which has heard a HELLO. */

@@ -350,7 +350,7 @@ static void show_links(const json_t *links)
 		(double)number_of(link, "idle_ms") / 1000);
 }
 
-/* What a card gives a queue pair, and what the kernel counts of it. */
+/* Sizes that a card gives a queue pair, and the counters that the kernel keeps of it. */
 static void show_devices(const struct view *view)
 {
 	const json_t *devices = json_object_get(view->now, "devices"), *device;

@@ -254,8 +254,8 @@ static inline bool soft_arrival_is_there(const struct soft_qp *qp, uint64_t k, u
 }
 
 /*
- * Nothing has come, and neither end has failed: most looks at most QPs find no more than that, and a process has as many
- * as peers. Loads as soft_receive_poll() does. recv_cq->lock held.
+ * Nothing has come, and neither end has failed. Most looks find no more than that, and a process has a QP for each
+ * peer. Loads as soft_receive_poll() does. recv_cq->lock held.
  */
 static inline bool soft_receive_is_quiet(const struct soft_qp *qp)
 {
