@@ -9,8 +9,8 @@
  * device has read them.
  *
  * A lane that keeps bytes needs to know which have arrived, and has a window: how many may be under way. A stage of
- * 64 KiB bears no more than that for each round trip. So both grow, to 256 KiB at once where a sender fills them, and then to the bandwidth-delay
- * product: the rate at which bytes arrive, times the shortest round trip seen. Within stage_max, and 64 times that for all streams of the
+ * 64 KiB bears no more than that for each round trip. So both grow to the bandwidth-delay product: the rate at which bytes arrive, times the shortest
+ * round trip seen. Where a sender fills them they have 256 KiB without a measure. Within stage_max, and 64 times that for all streams of the
  * process. A direction in which nothing has been sent for some seconds has the small one again
  * (core/recovery/reclaim.c).
  *
