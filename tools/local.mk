@@ -16,7 +16,7 @@ tools_shunt_SOURCES = \
 	tools/report/anonymous.c tools/report/anonymous.h \
 	tools/service/service.c tools/service/unit_file.c tools/service/unit_file.h tools/service/drop_in.c tools/service/drop_in.h \
 	tools/service/cluster.c tools/service/cluster.h \
-	tools/run.c tools/adm/adm.c tools/adm/adm_who.c tools/adm/adm_who.h \
+	tools/run.c tools/adm/adm.c tools/adm/adm_hosts.c tools/adm/adm_who.c tools/adm/adm_who.h tools/common/remote.c tools/common/remote.h \
 	tools/config.c tools/complete.c \
 	tools/trace/log.c \
 	tools/stat/stat.c tools/stat/stat.h tools/stat/stat_fetch.c tools/stat/stat_rate.c tools/stat/stat_show.c tools/stat/stat_brief.c tools/stat/stat_tcp.c \
