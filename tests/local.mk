@@ -7,7 +7,7 @@ whole_tests = tests/lines.sh tests/alone_test.sh tests/services.sh tests/drop_in
 	tests/top.sh tests/dump.sh
 EXTRA_DIST += $(whole_tests) tests/api.c tests/stat_fake.py tests/doors_fake.py tests/stat_plain.py tests/live.py tests/rules.py tests/stat_queues.py tests/stat_tcp.py tests/harmless/allocator.c tests/harmless/fixed.c tests/harmless/leaves.c tests/harmless/other.c tests/harmless/reports.c tests/harmless/talk.c tests/lib.sh tests/alone.sh tests/scratch.sh tests/units.sh tests/documents.sh tests/prose.py \
 	tests/trace.py tests/page.py \
-	tests/metrics_check.py tests/metrics_count.py tests/monitor_client.py \
+	tests/metrics_check.py tests/metrics_count.py tests/monitor_client.py tests/monitor_hosts.py \
 	tests/top_load.py
 TESTS += $(whole_tests)
 # shunt ping.

@@ -65,7 +65,8 @@ tools_shunt_view_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS) $(
 tools_shunt_view_LDADD = libshuntcore.a $(JANSSON_LIBS) $(MICROHTTPD_LIBS) $(NCURSES_LIBS) -lm
 if HAVE_MICROHTTPD
 tools_shunt_view_SOURCES += \
-	tools/monitor/monitor.c tools/monitor/monitor.h tools/monitor/monitor_gate.c tools/monitor/monitor_http.c \
+	tools/monitor/monitor.c tools/monitor/monitor.h tools/monitor/monitor_gate.c tools/monitor/monitor_hosts.c tools/monitor/monitor_http.c \
+	tools/common/remote.c tools/common/remote.h \
 	tools/monitor/monitor_log.c tools/monitor/monitor_look.c tools/monitor/monitor_matrix.c tools/monitor/monitor_options.c \
 	tools/monitor/monitor_page.c tools/monitor/monitor_rows.c tools/monitor/monitor_user.c
 else
