@@ -65,13 +65,13 @@ done
 
 # Words reach the other host's shell as they are.
 list good1
-expect 1 "${adm[@]}" --all fault "kill:'x'\$(touch\${IFS}$work/ran)\`touch\${IFS}$work/ran\`\"*\\\"=1"
+expect 1 "${adm[@]}" --program transfer fault "kill:'x'\$(touch\${IFS}$work/ran)\`touch\${IFS}$work/ran\`\"*\\\"=1"
 has "$out" "no key ''x'\\$\(touch"
 [ ! -e "$work/ran" ] || problem "a word was run by the shell of the host"
 
 # Some do it, none does it.
 list good1 refuses bare older dies good2
-expect 3 "${adm[@]}" --all set spin_us 8
+expect 3 "${adm[@]}" --program transfer set spin_us 8
 has "$out" "^good1: $server +transfer +done "
 has "$out" "^good2: $server +transfer +done "
 # shellcheck disable=SC2016 # backticks
@@ -85,15 +85,15 @@ list good1 good2
 expect 1 "${adm[@]}" --program no-such-program help
 has "$err" '^good2: shunt adm: there is no such process'
 has "$err" '^shunt adm: 0 of 2 hosts have done it$'
-expect 1 "${adm[@]}" --all set rq 64
+expect 1 "${adm[@]}" --program transfer set rq 64
 has "$out" "^good2: $server +transfer +refused "
 
 # Hosts that hang end at their deadline, and the others are answered. What ssh leaves behind is not waited for.
 list hangs good1 closes good2
-expect 3 "${adm[@]}" --timeout 2 --all help
+expect 3 "${adm[@]}" --timeout 8 --program transfer help
 has "$out" '^good2: .*set NAME VALUE'
-has "$err" '^shunt adm: hangs: it has not answered within 2 seconds.*--timeout'
-has "$err" '^shunt adm: closes: it has not answered within 2 seconds'
+has "$err" '^shunt adm: hangs: it has not answered within 8 seconds.*--timeout'
+has "$err" '^shunt adm: closes: it has not answered within 8 seconds'
 list master
 expect 0 timeout 100 "${adm[@]}" --timeout 1000 --all help
 kill "$(cat "$work/master")" || problem "what ssh had left has ended"
@@ -108,7 +108,7 @@ expect 0 "${adm[@]}" --program transfer set spin_us 7
 
 # Hostile ones.
 list escapes good1 floods
-expect 3 "${adm[@]}" --all set spin_us 6
+expect 3 "${adm[@]}" --program transfer set spin_us 6
 lacks "$out$err" $'[^ -~\t]'
 has "$out" '^escapes: \\x1b\]0;title'
 has "$out" '^escapes: good1: \\x80\\x00x$'
@@ -118,7 +118,7 @@ has "$err" '^shunt adm: floods: its answer is longer than'
 
 # As one object.
 list good1 hangs lies nests escapes floods refuses
-expect 3 "${adm[@]}" --json --timeout 5 --all set spin_us 5
+expect 3 "${adm[@]}" --json --timeout 8 --program transfer set spin_us 5
 python3 - "$server" 3<"$work/out" <<'PYTHON' || problem "the JSON is not as it should be: $out"
 import json, sys
 said = json.load(open("/dev/fd/3"))

@@ -116,16 +116,16 @@ def answers(scratch, growing):
     wanted = {"good1": 1, "root@good2:22": 1, "hangs": 0, "refuses": 0, "back": 0}
     wait_for("two answer", lambda: up(metrics(monitor)) == wanted)
     check("OpenMetrics", up(metrics(monitor, strict=True)), wanted)
-    series = {labels: value for (name, labels), value in metrics(monitor).items() if name == "shunt_streams_made_total"}
+    series = {labels: value for (name, labels), value in metrics(monitor).items() if name == "shunt_streams_made_total" and dict(labels)["pid"] == str(growing.pid)}
     check("series", {(dict(labels)["pid"], dict(labels).get("host")): value for labels, value in series.items()},
           {(str(growing.pid), host): 3 for host in (None, "good1", "root@good2:22")})
-    processes = {dict(labels).get("host"): value for (name, labels), value in metrics(monitor).items() if name == "shunt_processes"}
-    check("processes", processes, {None: 1, "good1": 1, "root@good2:22": 1, "hangs": 0, "refuses": 0, "back": 0})
+    processes = {dict(labels).get("host"): value > 0 for (name, labels), value in metrics(monitor).items() if name == "shunt_processes"}
+    check("processes", processes, {None: True, "good1": True, "root@good2:22": True, "hangs": False, "refuses": False, "back": False})
     text = wait_for("rates of a host", lambda: (text := page(monitor)) and "B/s" in row(text, "good1") and text)
     for piece in ("%d on good1<" % growing.pid, "%d on root@good2:22<" % growing.pid, '<td class="n">%d</td>' % growing.pid):
         if piece not in text:
             fail("no %r in the page: %s" % (piece, text))
-    for host, words in (("good1", r"answers since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\s+1\s+1\s+1\s+0\s"), ("hangs", r"no answer since \d.* (it has not answered yet|it has said nothing)"),
+    for host, words in (("good1", r"answers since \d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\s+\d+){4}\s+\S+ GB/s"), ("hangs", r"no answer since \d.* (it has not answered yet|it has said nothing)"),
                         ("refuses", r"no answer since \d.*ssh has not reached it \(ssh: &lt;b&gt;connect.*x1b.*`ssh -o BatchMode=yes refuses true`"),
                         ("back", r"no answer since \d.*ended with status 3 \(away\)")):
         if not re.search(words, row(text, host), re.S):
