@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 #define SHUNT_HOSTS_MAX 256
-#define SHUNT_HOST_TEXT 96 /* bytes: [USER@]HOST[:PORT] */
-#define SHUNT_REMOTE_WHY 320
+#define SHUNT_HOST_TEXT 128 /* bytes: [USER@]HOST[:PORT] */
+#define SHUNT_REMOTE_WHY 400
 
 /* Letters, digits and ".:_-[]@" only. */
 struct shunt_host {

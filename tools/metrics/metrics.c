@@ -14,7 +14,7 @@ struct owner {
 	char labels[3 * SHUNT_METRICS_LABEL + 32];
 };
 
-#define HOST_ROOM (SHUNT_METRICS_LABEL + 8)
+#define HOST_ROOM (SHUNT_METRICS_LABEL + 16)
 
 /* This host's processes have no such label: whoever scrapes knows where. `before` stands before it. */
 static const char *host_label(const char *before, const char *host, char text[HOST_ROOM])

@@ -12,7 +12,7 @@
 #include "tools/ask/door.h"
 
 #define SHUNT_STAT_WHY_MAX 256
-#define SHUNT_LOOK_HOST_WHY 320
+#define SHUNT_LOOK_HOST_WHY 400
 
 /* One process in one look. */
 struct shunt_stat {
