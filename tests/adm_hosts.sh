@@ -25,7 +25,7 @@ ok*) echo "done here" ;;
 good* | *@*good*) flock "$WORK/one" sh -c "$3" ;;	# the one process here has few clients at a time
 hangs) exec sleep 1000 ;;
 closes) exec sleep 1000 >&- 2>&- ;;
-refuses) echo "ssh: connect to host refuses port 22: Connection refused" >&2; status=255 ;;
+refuses) printf 'ssh: connect to host refuses port 22: Connection refused\r\n' >&2; status=255 ;;
 bare) echo "sh: 1: shunt: not found" >&2; status=127 ;;
 older) echo "shunt adm: it wants processes" >&2; status=2 ;;
 dies) kill -9 $$ ;;
@@ -76,6 +76,7 @@ has "$out" "^good1: $server +transfer +done "
 has "$out" "^good2: $server +transfer +done "
 # shellcheck disable=SC2016 # backticks
 has "$err" '^shunt adm: refuses: ssh has not reached it \(ssh: connect .*Connection refused\); `ssh -o BatchMode=yes refuses true` has to work$'
+has "$err" '^refuses: ssh: .*Connection refused$'
 has "$err" '^bare: sh: 1: shunt: not found$'
 has "$err" '^shunt adm: bare: no such command .*; install Shunt there'
 has "$err" '^shunt adm: older: the command there has ended with status 2'

@@ -186,7 +186,8 @@ static void print_lines(FILE *file, const char *host, const struct shunt_heard *
 		size_t length = end ? (size_t)(end - text) : left;
 
 		fprintf(file, "%s: ", host);
-		shunt_print_escaped(file, text, length);
+		/* ssh ends its own lines with CR and LF. */
+		shunt_print_escaped(file, text, length - (length && text[length - 1] == '\r'));
 		putc('\n', file);
 		length += end != NULL;
 		text += length;
