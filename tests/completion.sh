@@ -40,6 +40,7 @@ for words in "perf programs --quick" "trace slow --follow" "doctor devices --roo
 done
 [[ $(words perf qos --pe) == *--periods* ]] || problem "perf qos has no options"
 [ "$(words perf --csv '')" = ':file ' ] || problem "a file: $(words perf --csv '')"
+[ "$(words adm --hosts '')" = ':file ' ] || problem "a file of hosts: $(words adm --hosts '')"
 [ "$(words report -o '')" = ':file ' ] || problem "a file behind a letter: $(words report -o '')"
 [ "$(words run '')" = ':command 1 ' ] || problem "run: $(words run '')"
 [ "$(words run prog --x)" = ':command 1 ' ] || problem "a program's words: $(words run prog --x)"

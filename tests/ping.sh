@@ -227,7 +227,10 @@ grep -q "^far.invalid shunt ping --json -c 2 .* 127.0.0.1:$port odd.invalid gone
 for bad in '$(touch x)' 'a b' '-v' 'a;b' "a'b"; do
 	printf '%s\n' 127.0.0.1 "$bad" >"$work/list"
 	expect 2 "$shunt" ping --matrix "$work/list"
-	has "$err" 'line 2 is no HOST'
+	has "$err" 'line 2: it is no .*HOST'
 done
+printf '%s\n' 127.0.0.1 root@127.0.0.2 >"$work/list"
+expect 2 "$shunt" ping --matrix "$work/list"
+has "$err" '^shunt ping: root@127.0.0.2 is no HOST'
 
 finish

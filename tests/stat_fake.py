@@ -124,4 +124,5 @@ def main():
         client = None
 
 
-main()
+if __name__ == "__main__":
+    main()

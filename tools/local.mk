@@ -16,7 +16,7 @@ tools_shunt_SOURCES = \
 	tools/report/anonymous.c tools/report/anonymous.h \
 	tools/service/service.c tools/service/unit_file.c tools/service/unit_file.h tools/service/drop_in.c tools/service/drop_in.h \
 	tools/service/cluster.c tools/service/cluster.h \
-	tools/run.c tools/adm/adm.c tools/adm/adm_who.c tools/adm/adm_who.h \
+	tools/run.c tools/adm/adm.c tools/adm/adm_hosts.c tools/adm/adm_who.c tools/adm/adm_who.h tools/common/remote.c tools/common/remote.h \
 	tools/config.c tools/complete.c \
 	tools/trace/log.c \
 	tools/stat/stat.c tools/stat/stat.h tools/stat/stat_fetch.c tools/stat/stat_rate.c tools/stat/stat_show.c tools/stat/stat_brief.c tools/stat/stat_tcp.c \
@@ -65,7 +65,8 @@ tools_shunt_view_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS) $(MICROHTTPD_CFLAGS) $(
 tools_shunt_view_LDADD = libshuntcore.a $(JANSSON_LIBS) $(MICROHTTPD_LIBS) $(NCURSES_LIBS) -lm
 if HAVE_MICROHTTPD
 tools_shunt_view_SOURCES += \
-	tools/monitor/monitor.c tools/monitor/monitor.h tools/monitor/monitor_gate.c tools/monitor/monitor_http.c \
+	tools/monitor/monitor.c tools/monitor/monitor.h tools/monitor/monitor_gate.c tools/monitor/monitor_hosts.c tools/monitor/monitor_http.c \
+	tools/common/remote.c tools/common/remote.h \
 	tools/monitor/monitor_log.c tools/monitor/monitor_look.c tools/monitor/monitor_matrix.c tools/monitor/monitor_options.c \
 	tools/monitor/monitor_page.c tools/monitor/monitor_rows.c tools/monitor/monitor_user.c
 else

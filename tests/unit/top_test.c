@@ -71,8 +71,8 @@ static int begin(void **state)
 	fill(&test.then[1], 20, "b", large_then, 1);
 	fill(&test.now[0], 10, "a", small_now, 3);
 	fill(&test.now[1], 20, "b", large_now, 3);
-	test.before = (struct shunt_look) { test.then, 2, 0 };
-	test.after = (struct shunt_look) { test.now, 2, 0 };
+	test.before = (struct shunt_look) { .processes = test.then, .count = 2 };
+	test.after = (struct shunt_look) { .processes = test.now, .count = 2 };
 	*state = &test;
 	return 0;
 }

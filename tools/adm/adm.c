@@ -2,6 +2,7 @@
 /*
  * shunt adm: says one command to the control sockets of one process or of many, all at once, and shows the answers
  * (core/admin/command.h). One process' answer is shown as it is, those of several as a table or as JSON.
+ * adm_hosts.c says it on other hosts.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,16 +17,21 @@
 
 static const char help[] =
 	"Usage: shunt adm [--json] PROCESS... COMMAND [ARGUMENT...]\n"
-	"       shunt adm [--json] --all | --user USER | --program NAME  COMMAND [ARGUMENT...]\n\n"
+	"       shunt adm [--json] --all | --user USER | --program NAME  COMMAND [ARGUMENT...]\n"
+	"       shunt adm --hosts FILE [--timeout SECONDS] [--json] --all | ...  COMMAND [ARGUMENT...]\n\n"
 	"Tells shunted processes what to do; only their user and root may. A process is a process id or an\n"
 	"identity, as `shunt stat` shows it. `shunt adm PROCESS help` lists the commands.\n\n"
 	"  --all           every process that lets you in\n"
 	"  --user USER     those of a user, a name or a number\n"
 	"  --program NAME  those whose program has this name; NAME may have *, ? and [...]\n"
-	"  --json          one object with a row for each process\n\n"
+	"  --hosts FILE    the processes of the hosts of a file, over ssh: a line each, [USER@]HOST[:PORT];\n"
+	"                  # begins a comment. Each line of an answer begins with its host\n"
+	"  --timeout SECONDS  how long a host may take; 20 unless given\n"
+	"  --json          one object with a row for each process, with --hosts below each host\n\n"
 	"--user and --program may come together. All are asked at once, and have five seconds together.\n"
 	"The answers of several are a table.\n\n"
-	"Exit status: 0, 1 if one has refused or cannot be asked or there is none, 2 for wrong usage.\n";
+	"Exit status: 0, 1 if one has refused or cannot be asked or there is none, 2 for wrong usage. With\n"
+	"--hosts: 0 if all hosts have done it, 1 if none has, 3 if some have, 2 for wrong usage.\n";
 
 /* ---- one process ---- */
 
@@ -202,7 +208,7 @@ int shunt_adm(int argc, char **argv)
 			SHUNT_COMMAND_MAX);
 		return EXIT_USAGE;
 	}
-	rc = say(&who, line);
+	rc = who.hosts ? adm_hosts(argc, argv, used, &who) : say(&who, line);
 	adm_who_free(&who);
 	return rc;
 }

@@ -15,7 +15,8 @@
 #include "tools/ask/guard.h"
 
 struct wish {
-	bool all, by_user;
+	bool all;
+	const char *by_user; /* as it was given; NULL: any */
 	uid_t user;
 	const char *program; /* a pattern; NULL: any */
 };
@@ -109,11 +110,34 @@ static void look(const struct wish *wish, struct adm_who *who)
 
 /* ---- the words ---- */
 
+static bool parse_seconds(const char *word, double *seconds)
+{
+	char *end;
+
+	*seconds = strtod(word, &end);
+	return *word && !*end && *seconds >= 0.1 && *seconds <= 3600;
+}
+
+/* An option and its value. False: there is no such option, or the value is wrong. */
+static bool parse_value(const char *option, const char *value, struct wish *wish,
+			struct adm_who *who)
+{
+	if (!strcmp(option, "--timeout"))
+		return parse_seconds(value, &who->patience);
+	if (!strcmp(option, "--user"))
+		wish->by_user = value;
+	else if (!strcmp(option, "--program"))
+		wish->program = value;
+	else if (!strcmp(option, "--hosts"))
+		who->hosts = value;
+	else
+		return false;
+	return true;
+}
+
 /* How many words an option takes; 0: no option, -1: wrong. */
 static int parse_option(char **words, int count, struct wish *wish, struct adm_who *who)
 {
-	bool user = !strcmp(words[0], "--user"), program = !strcmp(words[0], "--program");
-
 	if (!strcmp(words[0], "--json")) {
 		who->json = who->many = true;
 		return 1;
@@ -122,14 +146,9 @@ static int parse_option(char **words, int count, struct wish *wish, struct adm_w
 		wish->all = true;
 		return 1;
 	}
-	if (!user && !program)
-		return words[0][0] == '-' ? -1 : 0;
-	if (count < 2 || (user && !parse_user(words[1], &wish->user)))
-		return -1;
-	wish->by_user |= user;
-	if (program)
-		wish->program = words[1];
-	return 2;
+	if (words[0][0] != '-')
+		return 0;
+	return count > 1 && parse_value(words[0], words[1], wish, who) ? 2 : -1;
 }
 
 int adm_who_parse(int argc, char **argv, struct adm_who *who)
@@ -139,19 +158,22 @@ int adm_who_parse(int argc, char **argv, struct adm_who *who)
 	int at = 1, taken = 1;
 	bool chosen;
 
-	memset(who, 0, sizeof(*who));
+	*who = (struct adm_who) { .patience = ADM_PATIENCE };
 	for (; at < argc && (taken = parse_option(argv + at, argc - at, &wish, who)) > 0;
 	     at += taken)
 		;
 	chosen = wish.all || wish.by_user || wish.program;
-	for (; !chosen && taken == 0 && at < argc && shunt_door_parse(argv[at], &door); at++)
+	for (;
+	     !chosen && !who->hosts && taken == 0 && at < argc && shunt_door_parse(argv[at], &door);
+	     at++)
 		add(who, &door);
-	if (taken < 0 || (!chosen && !who->count)) {
+	if (taken < 0 || (!chosen && !who->count) ||
+	    (wish.by_user && !who->hosts && !parse_user(wish.by_user, &wish.user))) {
 		adm_who_free(who);
 		return -1;
 	}
 	who->many |= chosen || who->count > 1;
-	if (chosen && at < argc)
+	if (chosen && !who->hosts && at < argc)
 		look(&wish, who);
 	return at;
 }

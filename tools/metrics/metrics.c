@@ -10,8 +10,20 @@
 
 struct owner {
 	const json_t *process;
-	char labels[2 * SHUNT_METRICS_LABEL + 32];
+	const char *host; /* NULL: this one */
+	char labels[3 * SHUNT_METRICS_LABEL + 32];
 };
+
+#define HOST_ROOM (SHUNT_METRICS_LABEL + 16)
+
+/* This host's processes have no such label: whoever scrapes knows where. `before` stands before it. */
+static const char *host_label(const char *before, const char *host, char text[HOST_ROOM])
+{
+	*text = '\0';
+	if (host)
+		snprintf(text, HOST_ROOM, "%shost=\"%s\"", before, host);
+	return text;
+}
 
 /* Of several doors of one process the first counts. How many processes there are. */
 static size_t list_owners(const struct shunt_look *look, struct owner *owners)
@@ -22,16 +34,19 @@ static size_t list_owners(const struct shunt_look *look, struct owner *owners)
 	for (size_t i = 0; i < look->count; i++) {
 		const struct shunt_stat *stat = &look->processes[i];
 		char name[SHUNT_DOOR_TEXT], program[SHUNT_METRICS_LABEL];
+		char host[HOST_ROOM], key[HOST_ROOM + SHUNT_DOOR_TEXT];
 
 		shunt_door_text(&stat->door, name);
-		if (!stat->process || json_object_get(seen, name))
+		snprintf(key, sizeof(key), "%s%s", name, host_label(",", stat->host, host));
+		if (!stat->process || json_object_get(seen, key))
 			continue;
-		json_object_set_new(seen, name, json_true());
+		json_object_set_new(seen, key, json_true());
 		if (!shunt_metrics_label(json_object_get(stat->process, "program"), program))
 			*program = '\0';
 		owners[count].process = stat->process;
+		owners[count].host = stat->host;
 		snprintf(owners[count++].labels, sizeof(owners->labels),
-			 "pid=\"%s\",program=\"%s\"", name, program);
+			 "pid=\"%s\",program=\"%s\"%s", name, program, host);
 	}
 	json_decref(seen);
 	return count;
@@ -49,17 +64,52 @@ static const struct shunt_metric of_a_look[] = {
 
 #define OF_A_LOOK (sizeof(of_a_look) / sizeof(of_a_look[0]))
 
-static void put_look(FILE *file, const struct shunt_look *look, enum shunt_metrics_format format,
-		     size_t owners)
+static const struct shunt_metric of_a_host = {
+	.name = "shunt_host_up",
+	.help = "Does another host answer? Its processes have its name as a label",
+	.type = SHUNT_GAUGE
+};
+
+static json_int_t count_on(const char *host, const struct owner *owners, size_t count)
 {
-	size_t numbers[OF_A_LOOK] = { owners, 0, look->shut };
+	json_int_t its = 0;
+
+	for (size_t i = 0; i < count; i++)
+		its += owners[i].host == host;
+	return its;
+}
+
+static void put_hosts(FILE *file, const struct shunt_look *look, const struct shunt_metric *metric,
+		      const struct owner *owners, size_t count)
+{
+	for (size_t i = 0; i < look->host_count; i++) {
+		const struct shunt_look_host *host = &look->hosts[i];
+		char label[HOST_ROOM];
+
+		shunt_metrics_line(file, metric, "", host_label("", host->name, label),
+				   metric == &of_a_host ? host->up :
+							  count_on(host->name, owners, count));
+	}
+}
+
+static void put_look(FILE *file, const struct shunt_look *look, enum shunt_metrics_format format,
+		     const struct owner *owners, size_t count)
+{
+	json_int_t numbers[OF_A_LOOK] = { count_on(NULL, owners, count), 0,
+					  (json_int_t)look->shut };
 
 	for (size_t i = 0; i < look->count; i++)
 		numbers[1] += look->processes[i].late;
 	for (size_t i = 0; i < OF_A_LOOK; i++) {
 		shunt_metrics_head(file, &of_a_look[i], format);
-		shunt_metrics_line(file, &of_a_look[i], "", "", (json_int_t)numbers[i]);
+		shunt_metrics_line(file, &of_a_look[i], "", "", numbers[i]);
+		if (!i)
+			put_hosts(file, look, &of_a_look[i], owners, count);
 	}
+	if (!look->host_count)
+		return;
+	shunt_metrics_head(file, &of_a_host, format);
+	put_hosts(file, look, &of_a_host, owners, count);
 }
 
 static bool same_family(size_t i, size_t j)
@@ -109,7 +159,7 @@ char *shunt_metrics_text(const struct shunt_look *look, enum shunt_metrics_forma
 	if (!page.owners || !page.file)
 		abort();
 	page.count = list_owners(look, page.owners);
-	put_look(page.file, look, format, page.count);
+	put_look(page.file, look, format, page.owners, page.count);
 	for (size_t i = 0; i < shunt_metric_count; i++)
 		if (is_first(i))
 			put_family(&page, i);
@@ -133,6 +183,7 @@ void shunt_metrics_list(FILE *file)
 {
 	for (size_t i = 0; i < OF_A_LOOK; i++)
 		list(file, &of_a_look[i]);
+	list(file, &of_a_host);
 	for (size_t i = 0; i < shunt_metric_count; i++)
 		if (is_first(i))
 			list(file, &shunt_metrics[i]);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* shunt monitor: the main thread, which looks at processes when a request waits for that, and ends on a signal. */
+/* shunt monitor: the main thread, which looks at processes when a request waits for that, hears other hosts, and ends on a signal. */
 #include "tools/monitor/monitor.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -65,17 +66,30 @@ static int catch_signals(void)
 
 static void serve(struct monitor *monitor, int signals)
 {
-	struct pollfd fds[] = { { .fd = signals, .events = POLLIN },
-				{ .fd = monitor->bell, .events = POLLIN } };
+	nfds_t count = 2 + SHUNT_REMOTE_FDS * monitor->options.others.count;
+	struct pollfd *fds = calloc(count, sizeof(*fds));
 
-	while (poll(fds, 2, -1) >= 0 || errno == EINTR) {
+	if (!fds)
+		abort();
+	fds[0] = (struct pollfd) { .fd = signals, .events = POLLIN };
+	fds[1] = (struct pollfd) { .fd = monitor->bell, .events = POLLIN };
+	for (;;) {
+		int ms = monitor_hosts_prepare(monitor, fds + 2);
+
+		if (poll(fds, count, ms) < 0) {
+			if (errno == EINTR)
+				continue;
+			break;
+		}
 		if (fds[0].revents)
-			return;
+			break;
+		monitor_hosts_serve(monitor, fds + 2);
 		if (!fds[1].revents)
 			continue;
 		monitor_look_renew(monitor);
 		monitor_http_resume(monitor);
 	}
+	free(fds);
 }
 
 int shunt_view_monitor(int argc, char **argv)
@@ -98,8 +112,10 @@ int shunt_view_monitor(int argc, char **argv)
 	if (monitor_http_start(&monitor, listener))
 		return EXIT_FAILED;
 	say_address(&monitor.options);
+	monitor_hosts_open(&monitor);
 	serve(&monitor, signals);
 	monitor_http_stop(&monitor);
+	monitor_hosts_close(&monitor);
 	monitor_look_close(&monitor);
 	close(signals);
 	return 0;

@@ -2,7 +2,8 @@
 /*
  * shunt monitor: one process of a host that answers HTTP with the statistics of all processes it may see, and changes
  * nothing. Two threads: the main thread looks at processes when somebody wants to know (monitor.c), the server's thread
- * answers (monitor_http.c). A look is good for a while (monitor_look.c), so that many clients cost one look.
+ * answers (monitor_http.c). A look is good for a while (monitor_look.c), so that many clients cost one look. Other hosts
+ * say their statistics without being asked (monitor_hosts.c), so that no look waits for them.
  * monitor_gate.c says which requests are answered.
  */
 #ifndef SHUNT_TOOLS_MONITOR_H
@@ -16,6 +17,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "tools/common/remote.h"
 #include "tools/page/page.h"
 #include "tools/stat/stat.h"
 
@@ -43,6 +45,7 @@ struct monitor_options {
 	size_t user_count;
 	double interval; /* seconds for which a look is good */
 	const char *matrix; /* a file, or NULL */
+	struct shunt_hosts others; /* hosts that are shown, too */
 	bool detail; /* metrics of each stream */
 	bool json; /* the first line is an object */
 };
@@ -120,9 +123,11 @@ struct monitor_look {
 };
 
 struct monitor_waiter;
+struct monitor_host;
 
 struct monitor {
 	struct monitor_options options;
+	struct monitor_host *hosts; /* of options.others; main thread */
 	pthread_mutex_t lock; /* over all below; no call is made under it that waits */
 	struct monitor_look *now[MONITOR_KINDS]; /* NULL: none yet */
 	bool wanted[MONITOR_KINDS]; /* a request waits for a new one */
@@ -141,6 +146,17 @@ void monitor_look_leave(struct monitor *monitor, struct monitor_look *look);
 /* The view is there afterwards. Server's thread. */
 void monitor_look_make(struct monitor *monitor, struct monitor_look *look, enum monitor_view view);
 
+/* ---- monitor_hosts.c: other hosts. Main thread ---- */
+
+void monitor_hosts_open(struct monitor *monitor);
+void monitor_hosts_close(struct monitor *monitor);
+/* Fills SHUNT_REMOTE_FDS for each host. How many ms poll(2) may wait; -1: for ever. */
+int monitor_hosts_prepare(struct monitor *monitor, struct pollfd *fds);
+void monitor_hosts_serve(struct monitor *monitor, const struct pollfd *fds);
+/* Adds the hosts and their processes to a look, and those of their last answer but one to `before`. */
+void monitor_hosts_add(const struct monitor *monitor, struct shunt_look *look,
+		       struct shunt_look *before);
+
 /* ---- monitor_log.c ---- */
 
 /* The last events of all processes, in the order of time: an array of objects. */
@@ -151,7 +167,8 @@ char *monitor_log_text(const json_t *events, size_t *bytes);
 
 char *monitor_page(const struct monitor_options *options, const struct monitor_look *look,
 		   size_t *bytes);
-/* The tables of a page: processes; streams by rate; connections on TCP by reason; what was short, and what failed. */
+/* The tables of a page: other hosts; processes; streams by rate; connections on TCP by reason; what was short, and what failed. */
+void monitor_rows_hosts(struct shunt_page *page, const struct monitor_look *look);
 void monitor_rows_processes(struct shunt_page *page, const struct monitor_look *look);
 void monitor_rows_streams(struct shunt_page *page, const struct monitor_look *look);
 void monitor_rows_reasons(struct shunt_page *page, const struct monitor_look *look);

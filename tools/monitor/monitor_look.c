@@ -71,16 +71,19 @@ void monitor_look_close(struct monitor *monitor)
 
 /* ---- looking ---- */
 
-/* jansson's counts of references are atomic, and nobody changes the values. */
+/* This host's. jansson's counts of references are atomic, and nobody changes the values. */
 static void copy(struct shunt_look *to, const struct shunt_look *from)
 {
-	*to = (struct shunt_look) { .count = from->count, .shut = from->shut };
+	*to = (struct shunt_look) { .shut = from->shut };
 	to->processes = calloc(from->count, sizeof(*to->processes));
 	if (!to->processes)
 		abort();
-	memcpy(to->processes, from->processes, from->count * sizeof(*to->processes));
-	for (size_t i = 0; i < to->count; i++)
-		json_incref(to->processes[i].process);
+	for (size_t i = 0; i < from->count; i++) {
+		if (from->processes[i].host)
+			continue;
+		to->processes[to->count++] = from->processes[i];
+		json_incref(from->processes[i].process);
+	}
 }
 
 static void look_now(struct monitor *monitor, enum monitor_kind kind, struct monitor_look *look)
@@ -96,6 +99,8 @@ static void look_now(struct monitor *monitor, enum monitor_kind kind, struct mon
 	look->took = look->at - start;
 	if (last && last->look.count)
 		copy(&look->before, &last->look);
+	if (kind == MONITOR_STATISTICS)
+		monitor_hosts_add(monitor, &look->look, &look->before);
 	monitor_look_leave(monitor, last);
 }
 

@@ -27,6 +27,8 @@ static const char help[] =
 	"  --user NAME            this user may ask, too; again for others\n"
 	"  --host NAME            requests may call this host so, beside localhost; again for others\n"
 	"  --interval SECONDS     how old an answer may be, from 0.05 to 60; 1 unless given\n"
+	"  --hosts FILE           shows the hosts of a file, too, each by `shunt stat` over ssh: a line each,\n"
+	"                         [USER@]HOST[:PORT]; # begins a comment\n"
 	"  --matrix FILE          shows what `shunt ping --matrix --json` has written there\n"
 	"  --streams              metrics of each stream, queue pair and link\n"
 	"  --json                 the first line, which says the address, is an object\n\n"
@@ -187,6 +189,9 @@ static int parse(struct monitor_options *options, int option, const char *text)
 		return parse_host(options, text);
 	case 'i':
 		return parse_interval(options, text);
+	case 'H':
+		free(options->others.of);
+		return shunt_hosts_read("shunt monitor", text, &options->others) ? EXIT_USAGE : 0;
 	case 'm':
 		options->matrix = text;
 		return 0;
@@ -209,6 +214,7 @@ int monitor_options(struct monitor_options *options, int argc, char **argv, int 
 		{ "user", required_argument, NULL, 'u' },
 		{ "host", required_argument, NULL, 'n' },
 		{ "interval", required_argument, NULL, 'i' },
+		{ "hosts", required_argument, NULL, 'H' },
 		{ "matrix", required_argument, NULL, 'm' },
 		{ "streams", no_argument, NULL, 's' },
 		{ "json", no_argument, NULL, 'j' },

@@ -32,6 +32,7 @@ char *monitor_page(const struct monitor_options *options, const struct monitor_l
 	if (!page.file)
 		abort();
 	begin(&page, look);
+	monitor_rows_hosts(&page, look);
 	monitor_rows_late(&page, look);
 	monitor_rows_processes(&page, look);
 	monitor_rows_reasons(&page, look);

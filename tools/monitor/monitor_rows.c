@@ -3,6 +3,7 @@
  * The tables of the page. They may be of processes that lie: what is missing or mistyped shows as nothing, and no
  * process has more rows than a few.
  */
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,7 +69,8 @@ static void put_name(struct shunt_page *page, const struct view *view)
 
 	shunt_page_row(page);
 	put_member(page, view->now, "program");
-	shunt_page_cell(page, "%s", shunt_door_text(&view->stat->door, name));
+	shunt_page_cell(page, "%s%s%s", shunt_door_text(&view->stat->door, name),
+			view->stat->host ? " on " : "", view->stat->host ? view->stat->host : "");
 }
 
 /* ---- bytes ---- */
@@ -103,23 +105,35 @@ static struct moved moved_by(const json_t *before, const json_t *now, double sec
 	return moved;
 }
 
-/* Sent, received, and the link's share of both. The share is of all bytes if none has moved since the last look. */
+/* Sent, received, and the link's share of both. */
+static void put_moved(struct shunt_page *page, const struct moved *sent,
+		      const struct moved *received, const struct moved *both, bool rates)
+{
+	const char *unit = rates ? "B/s" : "B";
+
+	put_amount(page, sent->all, unit);
+	put_amount(page, received->all, unit);
+	shunt_page_percent(page, both->all > 0 ? 100 * both->link / both->all : -1);
+}
+
+/* The share is of all bytes if none has moved since the last look. */
 static void put_ways(struct shunt_page *page, const struct view *view, const json_t *before,
 		     const json_t *now)
 {
 	struct moved sent = { 0 }, received = { 0 }, both = moved_by(before, now, view->seconds);
-	const char *unit = view->seconds > 0 ? "B/s" : "B";
 
 	add_way(&sent, before, now, "tx", view->seconds);
 	add_way(&received, before, now, "rx", view->seconds);
-	put_amount(page, sent.all, unit);
-	put_amount(page, received.all, unit);
 	if (!(both.all > 0))
 		both = moved_by(before, now, 0);
-	shunt_page_percent(page, both.all > 0 ? 100 * both.link / both.all : -1);
+	put_moved(page, &sent, &received, &both, view->seconds > 0);
 }
 
 /* ---- processes ---- */
+
+#define STATES 3
+
+static const char *const states[STATES] = { "linked", "candidate", "plain" };
 
 static json_int_t count_state(const json_t *process, const char *state)
 {
@@ -150,11 +164,9 @@ static void put_note(struct shunt_page *page, const json_t *process)
 
 static void put_process(struct shunt_page *page, const struct view *view)
 {
-	static const char *const states[] = { "linked", "candidate", "plain" };
-
 	put_name(page, view);
 	put_member(page, view->now, "device");
-	for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++)
+	for (size_t i = 0; i < STATES; i++)
 		put_number(page, count_state(view->now, states[i]));
 	put_ways(page, view, json_object_get(view->before, "totals"),
 		 json_object_get(view->now, "totals"));
@@ -183,6 +195,83 @@ void monitor_rows_processes(struct shunt_page *page, const struct monitor_look *
 	if (more)
 		shunt_page_paragraph(page, "none", "%zu more are in the metrics.", more);
 }
+
+/* ---- hosts ---- */
+
+/* Sums of a host's processes. A new process has no rates, and counts from the next look on. */
+struct sums {
+	json_int_t processes, states[STATES];
+	uint64_t failovers; /* a host may lie: the sum wraps */
+	struct moved sent, received;
+	bool rates;
+};
+
+static void sum_up(struct sums *sums, const struct view *view)
+{
+	const json_t *before = json_object_get(view->before, "totals"),
+		     *now = json_object_get(view->now, "totals");
+
+	sums->processes++;
+	for (size_t i = 0; i < STATES; i++)
+		sums->states[i] += count_state(view->now, states[i]);
+	sums->failovers += (uint64_t)number(json_object_get(view->now, "counters"), "failovers");
+	if (sums->rates && !(view->seconds > 0))
+		return;
+	add_way(&sums->sent, before, now, "tx", view->seconds);
+	add_way(&sums->received, before, now, "rx", view->seconds);
+}
+
+static bool has_rates(const struct monitor_look *look, const char *host)
+{
+	for (size_t i = 0; i < look->look.count; i++)
+		if (look->look.processes[i].host == host && view_of(look, i).seconds > 0)
+			return true;
+	return false;
+}
+
+static void put_host(struct shunt_page *page, const struct monitor_look *look,
+		     const struct shunt_look_host *host)
+{
+	struct sums sums = { .rates = has_rates(look, host->name) };
+	struct moved both;
+	char clock[32];
+
+	for (size_t i = 0; i < look->look.count; i++) {
+		struct view view = view_of(look, i);
+
+		if (look->look.processes[i].host == host->name)
+			sum_up(&sums, &view);
+	}
+	both = (struct moved) { sums.sent.link + sums.received.link,
+				sums.sent.all + sums.received.all };
+	shunt_page_row(page);
+	shunt_page_cell(page, "%s", host->name);
+	shunt_page_cell(page, "%s since %s", host->up ? "answers" : "no answer",
+			shunt_page_clock(host->since, clock));
+	if (!host->up) {
+		shunt_page_wide(page, 8, "%s", host->why);
+		return;
+	}
+	put_number(page, sums.processes);
+	for (size_t i = 0; i < STATES; i++)
+		put_number(page, sums.states[i]);
+	put_moved(page, &sums.sent, &sums.received, &both, sums.rates);
+	put_number(page, (json_int_t)sums.failovers);
+}
+
+void monitor_rows_hosts(struct shunt_page *page, const struct monitor_look *look)
+{
+	if (!look->look.host_count)
+		return;
+	shunt_page_table(
+		page, "Other hosts", "",
+		"@Host|State|#Processes|#On the link|#Candidates|#On TCP|#Sent|#Received|#By the link|#Failovers");
+	for (size_t i = 0; i < look->look.host_count; i++)
+		put_host(page, look, &look->look.hosts[i]);
+	shunt_page_table_end(page, NULL);
+}
+
+/* ---- what was not answered ---- */
 
 void monitor_rows_late(struct shunt_page *page, const struct monitor_look *look)
 {

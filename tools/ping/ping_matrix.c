@@ -12,9 +12,9 @@
 
 #include "tools/bench/bench.h"
 #include "tools/common/output.h"
+#include "tools/common/remote.h"
 #include "tools/shunt.h"
 
-#define HOSTS_MAX 256
 #define ABREAST 16 /* other hosts that measure at the same time */
 #define WORDS_MAX 32 /* of the command that runs another */
 #define ROW_MAX (16u << 20) /* bytes of a row */
@@ -28,56 +28,32 @@ struct row {
 
 /* --- the list --- */
 
-/* Nothing in a name means something to a shell. */
-static bool is_plain(const char *name)
-{
-	return *name && *name != '-' &&
-	       strspn(name,
-		      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.:_-[]") ==
-		       strlen(name);
-}
-
-static int add(struct ping_mesh *mesh, const char *name, const char *file, int number)
+/* A user is for ssh alone, and hosts are measured, too. */
+static int add(struct ping_mesh *mesh, const char *name)
 {
 	struct ping_target target;
 
-	if (!is_plain(name) || ping_target_parse(&target, name)) {
-		fprintf(stderr, "shunt ping: %s: line %d is no HOST[:PORT]\n", file, number);
+	if (strchr(name, '@') || ping_target_parse(&target, name)) {
+		fprintf(stderr, "shunt ping: %s is no HOST[:PORT]\n", name);
 		return -1;
 	}
-	if (mesh->count == HOSTS_MAX) {
-		fprintf(stderr, "shunt ping: %s: more than %d hosts\n", file, HOSTS_MAX);
-		return -1;
-	}
-	mesh->names = reallocarray(mesh->names, mesh->count + 1, sizeof(*mesh->names));
-	if (!mesh->names)
-		abort();
 	strcpy(mesh->names[mesh->count++], target.text);
 	return 0;
 }
 
-/* A host a line; # begins a comment. */
 static int read_list(struct ping_mesh *mesh, const char *path)
 {
-	FILE *file = fopen(path, "re");
-	char line[1024];
-	int number = 0, rc = 0;
+	struct shunt_hosts hosts;
+	int rc = shunt_hosts_read("shunt ping", path, &hosts);
 
-	if (!file) {
-		fprintf(stderr, "shunt ping: %s: %s\n", path, strerror(errno));
-		return -1;
-	}
-	while (!rc && fgets(line, sizeof(line), file)) {
-		char *start = line + strspn(line, " \t");
-
-		number++;
-		start[strcspn(start, "#\r\n")] = '\0';
-		for (size_t end = strlen(start); end && strchr(" \t", start[end - 1]); end--)
-			start[end - 1] = '\0';
-		if (*start)
-			rc = add(mesh, start, path, number);
-	}
-	fclose(file);
+	if (rc)
+		return rc;
+	mesh->names = calloc(hosts.count, sizeof(*mesh->names));
+	if (!mesh->names)
+		abort();
+	for (size_t i = 0; i < hosts.count && !rc; i++)
+		rc = add(mesh, hosts.of[i].text);
+	free(hosts.of);
 	if (!rc && mesh->count < 2) {
 		fprintf(stderr, "shunt ping: %s: a mesh has two hosts at least\n", path);
 		rc = -1;
@@ -167,7 +143,7 @@ static int start_row(const struct ping_mesh *mesh, size_t row, const char *ssh,
 		     const struct ping_options *options, struct row *started)
 {
 	char *words = strdup(ssh), *save = NULL, count[16], wait[16], interval[16];
-	char *argv[WORDS_MAX + HOSTS_MAX + 12];
+	char *argv[WORDS_MAX + SHUNT_HOSTS_MAX + 12];
 	struct ping_target target;
 	struct shunt_child_start start = {
 		.argv = argv, .out = started->out, .err = started->err, .dir = "."
@@ -287,7 +263,7 @@ static int ask_rows(const struct ping_mesh *mesh, const size_t *rows, size_t cou
 
 static int measure(const struct ping_mesh *mesh, const char *ssh, struct ping_options *options)
 {
-	size_t others[HOSTS_MAX], count = 0;
+	size_t others[SHUNT_HOSTS_MAX], count = 0;
 	int rc = 0;
 
 	for (size_t i = 0; i < mesh->count && !rc; i++) {

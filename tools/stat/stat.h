@@ -8,12 +8,15 @@
 
 #include <jansson.h>
 #include <stdbool.h>
+#include <time.h>
 #include "tools/ask/door.h"
 
 #define SHUNT_STAT_WHY_MAX 256
+#define SHUNT_LOOK_HOST_WHY 400
 
 /* One process in one look. */
 struct shunt_stat {
+	const char *host;	/* another host, of which whose list has this name; NULL: this one */
 	struct shunt_door door;
 	json_t *process;	/* an object, or NULL */
 	double at;		/* when it had answered, by shunt_seconds() */
@@ -21,10 +24,20 @@ struct shunt_stat {
 	char why[SHUNT_STAT_WHY_MAX];	/* if there is no object, or something was left out of it; escaped */
 };
 
+/* Another host, as shunt monitor knows it (monitor_hosts.c). */
+struct shunt_look_host {
+	const char *name;
+	bool up;		/* its last answer is fresh */
+	time_t since;		/* when it began to answer, or has ceased to */
+	char why[SHUNT_LOOK_HOST_WHY];	/* it is not up: printable */
+};
+
 struct shunt_look {
 	struct shunt_stat *processes;
 	size_t count;
 	size_t shut;	/* doors not asked, of processes unknown; 0 where processes are named */
+	struct shunt_look_host *hosts;
+	size_t host_count;
 };
 
 /*

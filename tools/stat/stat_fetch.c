@@ -441,6 +441,7 @@ void shunt_look_free(struct shunt_look *look)
 	for (size_t i = 0; i < look->count; i++)
 		json_decref(look->processes[i].process);
 	free(look->processes);
+	free(look->hosts);
 	*look = (struct shunt_look){ 0 };
 }
 
@@ -474,8 +475,8 @@ int shunt_look_within(struct shunt_look *look, const struct shunt_door *wanted, 
 		fprintf(stderr, "shunt stat: /proc/net/unix: %s\n", strerror(-rc));
 		return -1;
 	}
-	all = (struct shunt_look) { calloc(doors.count + 1, sizeof(*all.processes)), doors.count,
-				    0 };
+	all.processes = calloc(doors.count + 1, sizeof(*all.processes));
+	all.count = doors.count;
 	asking.reading = calloc(doors.count + 1, sizeof(struct question *));
 	asking.questions = calloc(doors.count + 1, sizeof(*asking.questions));
 	asking.fds = calloc(doors.count + 1, sizeof(*asking.fds));

@@ -10,7 +10,7 @@ const struct shunt_stat *shunt_look_find(const struct shunt_look *before, const 
 		const struct shunt_stat *then = &before->processes[i];
 
 		if (!strcmp(then->door.identity, now->door.identity) && then->process &&
-		    now->at > then->at)
+		    then->host == now->host && now->at > then->at)
 			return then;
 	}
 	return NULL;
