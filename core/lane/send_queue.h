@@ -16,8 +16,8 @@
  *
  * Eight marks, each a WR's number and where its bytes end, say how far that is while others are under way. So every
  * chain from which something is fetched ends in a signaled one. A sender without room, a seat that both ends have left,
- * and a pin wait for completions in the lane's list of those held (SHUNT_WORK_DONE). There is one buffer a call, one pin
- * a stream; everything else takes the stage. A seat stays as long as there is a pin, because the region is the link's.
+ * and a pin wait for completions in the lane's list of those held (SHUNT_WORK_DONE). A stream has one pin at a time, so
+ * large buffers of a call follow each other; everything else takes the stage. A seat stays as long as there is a pin, because the region is the link's.
  *
  * Keeping what was sent. A QP can die while both processes live. Where the peer's memory cannot be seen (an RDMA
  * device; SHUNT_TUNE=retain=always for tests of the same code on the soft device) a lane retains. Every send goes through

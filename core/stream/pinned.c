@@ -12,12 +12,12 @@
 #include "core/poll/cancel.h"
 #include "core/stream/slow_stream.h"
 
-bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags)
+bool shunt_pinned_pays(const struct shunt_stream *stream, int flags)
 {
 	const struct shunt_tx *tx = &stream->tx;
 	const struct shunt_seat_out *out = &stream->seat->out;
 
-	return iovcnt == 1 && shunt_heading_on_link(&out->heading) &&
+	return shunt_heading_on_link(&out->heading) &&
 	       atomic_load(&stream->state) == SHUNT_LINKED && stream->seat->lane->fetches &&
 	       !out->pin && !(flags & (MSG_DONTWAIT | MSG_MORE)) &&
 	       !shunt_stream_is_nonblocking(stream) && !atomic_load(&tx->corked);

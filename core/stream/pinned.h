@@ -5,8 +5,8 @@
 
 #include "core/lane/send_queue.h"
 
-/* May a send of engine.lanes.pin_from bytes or more be one, as things are? tx.lock held. */
-bool shunt_pinned_pays(const struct shunt_stream *stream, int iovcnt, int flags);
+/* May a buffer of engine.lanes.pin_from bytes or more be sent so, as things are? tx.lock held. */
+bool shunt_pinned_pays(const struct shunt_stream *stream, int flags);
 /* Registers the buffer for the stream's sends; false: it cannot be. tx.lock held until shunt_pinned_drop. */
 bool shunt_pinned_take(struct shunt_stream *stream, struct shunt_pin *pin, const struct iovec *iov);
 /* Waits until the device has fetched all that was posted from it; tx.lock is given up meanwhile. */

@@ -389,16 +389,16 @@ ssize_t shunt_tx_result(struct shunt_stream *stream, size_t done, ssize_t result
 	return done ? (ssize_t)done : result;
 }
 
-static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			struct shunt_iov *from, int flags)
+/* Behind `done` bytes of the same call. *fd is its number, or the one that the stream has by then. Bytes of the call, or -errno. */
+static ssize_t transmit(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
+			struct shunt_iov *from, size_t done, int flags)
 {
 	bool wait = !(flags & MSG_DONTWAIT) && !shunt_stream_is_nonblocking(stream);
 	uint64_t deadline = 0;
-	size_t done = 0;
 	ssize_t taken;
 
 	for (;;) {
-		taken = attempt(engine, fd, stream, from, done, flags);
+		taken = attempt(engine, *fd, stream, from, done, flags);
 		if (taken >= 0) {
 			done += taken;
 			if (!from->left)
@@ -406,7 +406,7 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 			continue;
 		}
 		if (taken == -EAGAIN)
-			taken = shunt_tx_wait(engine, &fd, stream, &deadline, done, wait);
+			taken = shunt_tx_wait(engine, fd, stream, &deadline, done, wait);
 		if (taken)
 			break;
 	}
@@ -416,22 +416,59 @@ static ssize_t transmit(struct shunt_engine *engine, int fd, struct shunt_stream
 ssize_t shunt_tx_transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			  struct shunt_iov *from, int flags)
 {
-	return transmit(engine, fd, stream, from, flags);
+	return transmit(engine, &fd, stream, from, 0, flags);
 }
 
 /* From the program's own buffer, which is registered meanwhile. */
-static ssize_t transmit_pinned(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
-			       struct shunt_iov *from, int flags)
+static ssize_t transmit_pinned(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
+			       struct shunt_iov *from, size_t done, int flags)
 {
 	struct shunt_pin pin;
 	ssize_t taken;
 
 	if (!shunt_pinned_take(stream, &pin, from->iov))
-		return transmit(engine, fd, stream, from, flags);
+		return transmit(engine, fd, stream, from, done, flags);
 	pthread_cleanup_push(shunt_pinned_cancelled, stream);
-	taken = transmit(engine, fd, stream, from, flags);
+	taken = transmit(engine, fd, stream, from, done, flags);
 	pthread_cleanup_pop(0);
 	shunt_pinned_drop(stream);
+	return taken;
+}
+
+/* Buffers in front of the first that is large; 1: that is the first of all. */
+static int together(const struct iovec *iov, int iovcnt, uint64_t large)
+{
+	int count = 1;
+
+	if (iov->iov_len < large)
+		while (count < iovcnt && iov[count].iov_len < large)
+			count++;
+	return count;
+}
+
+/* A large buffer goes from where it is, and those between are copied. One after the other, for a stream has one pin. */
+static ssize_t transmit_parts(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
+			      const struct iovec *iov, int iovcnt, int flags)
+{
+	uint64_t large = atomic_load(&engine->lanes.pin_from);
+	struct shunt_iov from = { .left = 0 };
+	ssize_t taken = 0;
+	size_t done = 0;
+
+	while (iovcnt && !from.left && shunt_streams_still(engine, &fd, stream)) {
+		int count = together(iov, iovcnt, large);
+
+		shunt_iov_begin(&from, iov, count);
+		if (iov->iov_len >= large && shunt_pinned_pays(stream, flags))
+			taken = transmit_pinned(engine, &fd, stream, &from, done, flags);
+		else if (from.left)
+			taken = transmit(engine, &fd, stream, &from, done, flags);
+		if (taken < 0)
+			break;
+		done = (size_t)taken;
+		iov += count;
+		iovcnt -= count;
+	}
 	return taken;
 }
 
@@ -497,10 +534,10 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	else if (__builtin_expect(bytes >= atomic_load_explicit(&engine->lanes.pin_from,
 								memory_order_relaxed),
 				  0) &&
-		 shunt_pinned_pays(stream, iovcnt, flags))
-		taken = transmit_pinned(engine, fd, stream, &from, flags);
+		 shunt_pinned_pays(stream, flags))
+		taken = transmit_parts(engine, fd, stream, iov, iovcnt, flags);
 	else
-		taken = transmit(engine, fd, stream, &from, flags);
+		taken = transmit(engine, &fd, stream, &from, 0, flags);
 	if (__builtin_expect(taken > 0, 1))
 		shunt_histogram_add(stream->tx.sizes, SHUNT_SIZE_BUCKETS, (uint64_t)taken);
 	if (__builtin_expect(follows != SHUNT_TRACED_NOT, 0))

@@ -540,6 +540,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(stage_holds_no_more_than_it_can),
 		cmocka_unit_test(seat_stays_until_fetched),
 		cmocka_unit_test(pinned_from_the_threshold_on),
+		cmocka_unit_test(each_large_buffer_is_pinned),
 		cmocka_unit_test(seat_stays_while_pinned),
 		cmocka_unit_test(nothing_but_large_blocking_sends_is_pinned),
 		cmocka_unit_test(without_memory_tcp_carries_on),

@@ -131,6 +131,7 @@ void staged_bytes_stay_until_fetched(void **state);
 void stage_holds_no_more_than_it_can(void **state);
 void seat_stays_until_fetched(void **state);
 void pinned_from_the_threshold_on(void **state);
+void each_large_buffer_is_pinned(void **state);
 void seat_stays_while_pinned(void **state);
 void nothing_but_large_blocking_sends_is_pinned(void **state);
 void a_pinned_buffer_is_kept_for_the_peer(void **state);

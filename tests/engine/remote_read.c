@@ -158,6 +158,37 @@ void pinned_from_the_threshold_on(void **state)
 	end_bed();
 }
 
+/* A header, a body and what lies around them: each large buffer from where it is, in the order of the call. */
+void each_large_buffer_is_pinned(void **state)
+{
+	static uint8_t sent[100000], back[sizeof(sent)];
+	const size_t sizes[] = { 100, 9000, 0, 50, 60, 8191, 8192, 70000, 7 };
+	struct shunt_config config = fetching();
+	struct iovec iov[9];
+	size_t bytes = 0, got = 0;
+
+	(void)state;
+	make_bed(&config, 1);
+	for (int i = 0; i < 9; i++) {
+		iov[i] = (struct iovec) { sent + bytes, sizes[i] };
+		memset(sent + bytes, 'a' + i, sizes[i]);
+		bytes += sizes[i];
+	}
+	assert_int_equal(shunt_stream_send(engines[0], bed.pair[0].side[0].fd, stream_of(&bed.pair[0].side[0]),
+					   iov, 9, 0),
+			 bytes);
+	assert_int_equal(pins(), 3);
+	while (got < bytes) {
+		ssize_t part = receive_some(&bed.pair[0].side[1], back + got, bytes - got, MSG_DONTWAIT);
+
+		turn();
+		assert_true(part > 0 || part == -EAGAIN);
+		got += part > 0 ? part : 0;
+	}
+	assert_memory_equal(back, sent, bytes);
+	end_bed();
+}
+
 /* The region is the link's: that stays until it is deregistered, also when both ends have left the seat. */
 void seat_stays_while_pinned(void **state)
 {
