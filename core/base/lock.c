@@ -18,7 +18,8 @@ static void futex(struct shunt_lock *lock, int operation, uint32_t value)
 void shunt_lock_wait(struct shunt_lock *lock)
 {
 	for (int i = 0; i < POLLS; i++) {
-		if (shunt_lock_grab(lock))
+		/* Not by attempts: each takes the line from the holder. */
+		if (!atomic_load_explicit(&lock->word, memory_order_relaxed) && shunt_lock_grab(lock))
 			return;
 		shunt_pause();
 	}
