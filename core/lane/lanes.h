@@ -9,7 +9,8 @@
  * A link has `lanes` lanes, or as many as the peer wants if that is fewer. The default is 4 on RDMA devices, which work
  * on several QPs at a time. On the soft device a QP is no faster for not being alone. It costs 90 KiB, a descriptor
  * and 30 instructions of each poll. There the default is one for each epoll set that the program has when the link
- * begins, at most 4. Threads that wait apart send apart. If queues or memory do not suffice for all, there are fewer.
+ * begins, at most 4, and 64 more than links in all. Threads that wait apart send apart. If queues or memory do not
+ * suffice for all, there are fewer.
  *
  * A stream gets the lane with the fewest streams. Each lane has a merge queue, a window, both credits, posted
  * receives and doorbells of its own; window_device is one for all lanes. A link that is half alive would raise
@@ -46,9 +47,12 @@ struct shunt_lanes {
 struct shunt_lane;
 struct shunt_link;
 
-/* Memory for as many as a link on this device shall have, until it is destroyed: lane_room. False: there is none. */
+/*
+ * Memory for as many as a link on this device shall have, until it is destroyed: lane_room. `more`: what others have
+ * beyond the first. False: there is none.
+ */
 bool shunt_lanes_reserve(struct shunt_link *link, const struct shunt_group *group,
-			 const struct shunt_device *device);
+			 const struct shunt_device *device, uint32_t more);
 /* Makes so many, or as many as there are queues and memory for; none is -errno. Service thread, as all here. */
 int shunt_lanes_make(struct shunt_link *link, uint32_t count);
 /* Those beyond `count` are given up. */

@@ -153,12 +153,22 @@ static enum shunt_which device_for(const struct shunt_engine *engine, const stru
 	return channel->kind == SHUNT_CHANNEL_TCP || engine->device_choice == SHUNT_DEVICE_VERBS ? SHUNT_VERBS : SHUNT_SOFT;
 }
 
+/* Lanes that links have, or may have yet, beyond the first. */
+static uint32_t more_lanes(const struct shunt_service *service)
+{
+	uint32_t more = 0;
+
+	for (const struct shunt_link *link = service->links; link; link = link->next)
+		more += link->lane_room - 1;
+	return more;
+}
+
 /* Its lanes are made when it is known how many: by the acceptor when it hears of it. */
 static struct shunt_link *allocate(const struct shunt_engine *engine, const struct shunt_device *device)
 {
 	struct shunt_link *link = calloc(1, sizeof(*link));
 
-	if (!link || !shunt_lanes_reserve(link, &engine->group, device)) {
+	if (!link || !shunt_lanes_reserve(link, &engine->group, device, more_lanes(engine->service))) {
 		free(link);
 		return NULL;
 	}

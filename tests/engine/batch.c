@@ -517,6 +517,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(lanes_do_not_wait_for_each_other),
 		cmocka_unit_test(the_device_window_is_of_all_lanes),
 		cmocka_unit_test(the_smaller_number_counts),
+		cmocka_unit_test(more_lanes_than_links_have_a_limit),
 		cmocka_unit_test(senseless_numbers_are_refused),
 		cmocka_unit_test(a_peer_with_little_address_space),
 		cmocka_unit_test(a_link_maps_no_more_than_it_has),

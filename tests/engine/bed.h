@@ -109,6 +109,7 @@ void a_doorbell_for_each_lane(void **state);
 void lanes_do_not_wait_for_each_other(void **state);
 void the_device_window_is_of_all_lanes(void **state);
 void the_smaller_number_counts(void **state);
+void more_lanes_than_links_have_a_limit(void **state);
 void senseless_numbers_are_refused(void **state);
 void a_peer_with_little_address_space(void **state);
 void a_link_maps_no_more_than_it_has(void **state);

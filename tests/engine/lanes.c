@@ -225,6 +225,24 @@ void the_smaller_number_counts(void **state)
 	sets_of[0] = sets_of[1] = 0;
 }
 
+/* Peers make as many links as they like: those beyond have one lane each. */
+void more_lanes_than_links_have_a_limit(void **state)
+{
+	struct shunt_config config = lanes_config(SHUNT_LANES_AUTO);
+	struct shunt_link links[2] = { 0 };
+
+	(void)state;
+	make_bed(&config, 1);
+	atomic_store(&engines[0]->lanes.sets, 9);
+	for (int i = 0; i < 2; i++)
+		assert_true(shunt_lanes_reserve(&links[i], &engines[0]->group, bed.lane[0]->link->device, 61 + i));
+	assert_int_equal(links[0].lane_room, 4);
+	assert_int_equal(links[1].lane_room, 1);
+	for (int i = 0; i < 2; i++)
+		shunt_lanes_free(&links[i]);
+	end_bed();
+}
+
 /* A link at whose other end nobody is, and which has heard a HELLO. */
 /* `segment`: a file that is told of instead of that of the other engine, and its size. */
 static struct shunt_link *hear_of(bool initiator, uint32_t lanes, uint32_t maps, int segment,
