@@ -19,7 +19,8 @@ void shunt_lock_wait(struct shunt_lock *lock)
 {
 	for (int i = 0; i < POLLS; i++) {
 		/* Not by attempts: each takes the line from the holder. */
-		if (!atomic_load_explicit(&lock->word, memory_order_relaxed) && shunt_lock_grab(lock))
+		if (!atomic_load_explicit(&lock->word, memory_order_relaxed) &&
+		    shunt_lock_grab(lock))
 			return;
 		shunt_pause();
 	}

@@ -1,32 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The send queue of a direction: bytes that the program has sent and that may be needed yet. From `posted` to `staged`
- * the device does not have them. Bytes before `posted` stay until their WR is complete where it cannot carry them itself
- * (shunt_lane.fetches). So they do where a lane keeps them in case the queue pair dies (shunt_lane.retains).
+ * The send queue of a direction: bytes that the program has sent and that may be needed yet. From `posted` to
+ * `staged` the device does not have them. Bytes before `posted` stay until their WR is complete where it cannot
+ * carry them itself (shunt_lane.fetches). So they do where a lane keeps them in case the queue pair dies
+ * (shunt_lane.retains).
  *
  * They lie in the stage, a ring of the process' memory or of the link's registered memory (preMR, RB-09). Those of a
  * large blocking send stay in the program's own buffer, which is registered (dynMR, RB-10). The call returns when the
  * device has read them.
  *
  * A lane that keeps bytes needs to know which have arrived, and has a window: how many may be under way. A stage of
- * 64 KiB bears no more than that for each round trip. So both grow to the bandwidth-delay product: the rate at which bytes arrive, times the shortest
- * round trip seen. Where a sender fills them they have 256 KiB without a measure. Within stage_max, and 64 times that for all streams of the
- * process. A direction in which nothing has been sent for some seconds has the small one again
- * (core/recovery/reclaim.c).
+ * 64 KiB bears no more than that for each round trip. So both grow to the bandwidth-delay product: the rate at which
+ * bytes arrive, times the shortest round trip seen. Where a sender fills them they have 256 KiB without a measure.
+ * Within stage_max, and 64 times that for all streams of the process. A direction in which nothing has been sent for
+ * some seconds has the small one again (core/recovery/reclaim.c).
  *
  * Eight marks, each a WR's number and where its bytes end, say how far that is while others are under way. So every
- * chain from which something is fetched ends in a signaled one. A sender without room, a seat that both ends have left,
- * and a pin wait for completions in the lane's list of those held (SHUNT_WORK_DONE). A stream has one pin at a time, so
- * large buffers of a call follow each other; everything else takes the stage. A seat stays as long as there is a pin, because the region is the link's.
+ * chain from which something is fetched ends in a signaled one. A sender without room, a seat that both ends have
+ * left, and a pin wait for completions in the lane's list of those held (SHUNT_WORK_DONE). A stream has one pin at a
+ * time, so large buffers of a call follow each other; everything else takes the stage. A seat stays as long as there
+ * is a pin, because the region is the link's.
  *
  * Keeping what was sent. A QP can die while both processes live. Where the peer's memory cannot be seen (an RDMA
- * device; SHUNT_TUNE=retain=always for tests of the same code on the soft device) a lane retains. Every send goes through
- * the stage, and every chain ends in a signaled WR. A completion means that the peer's device has acknowledged the
- * message, and that its own completion is in memory of the peer. An acknowledgement of the engine would take a message
- * for each quarter of a stage. The path is measured only while a send finds the stage full and all of it posted. The
- * wider stage gets what is under way, too, and the narrow one stays until the device has fetched from it; there are
- * never three. Behind a gate of tokens a stage does not grow. The peer takes all its completions before it says how far
- * it has come. A message that the peer misses all the same makes a reset, never a hole.
+ * device; SHUNT_TUNE=retain=always for tests of the same code on the soft device) a lane retains. Every send goes
+ * through the stage, and every chain ends in a signaled WR. A completion means that the peer's device has
+ * acknowledged the message, and that its own completion is in memory of the peer. An acknowledgement of the engine
+ * would take a message for each quarter of a stage. The path is measured only while a send finds the stage full and
+ * all of it posted. The wider stage gets what is under way, too, and the narrow one stays until the device has
+ * fetched from it; there are never three. Behind a gate of tokens a stage does not grow. The peer takes all its
+ * completions before it says how far it has come. A message that the peer misses all the same makes a reset, never a
+ * hole.
  *
  * A READ by the receiver, from the sender's buffer into its own (XR-10, XR-11), was measured and not built.
  * tests/bench/one_copy.c does it with process_vm_readv, the only way between two processes of one host, against two

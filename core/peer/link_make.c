@@ -164,11 +164,13 @@ static uint32_t more_lanes(const struct shunt_service *service)
 }
 
 /* Its lanes are made when it is known how many: by the acceptor when it hears of it. */
-static struct shunt_link *allocate(const struct shunt_engine *engine, const struct shunt_device *device)
+static struct shunt_link *allocate(const struct shunt_engine *engine,
+				   const struct shunt_device *device)
 {
 	struct shunt_link *link = calloc(1, sizeof(*link));
 
-	if (!link || !shunt_lanes_reserve(link, &engine->group, device, more_lanes(engine->service))) {
+	if (!link ||
+	    !shunt_lanes_reserve(link, &engine->group, device, more_lanes(engine->service))) {
 		free(link);
 		return NULL;
 	}

@@ -235,7 +235,8 @@ void more_lanes_than_links_have_a_limit(void **state)
 	make_bed(&config, 1);
 	atomic_store(&engines[0]->lanes.sets, 9);
 	for (int i = 0; i < 2; i++)
-		assert_true(shunt_lanes_reserve(&links[i], &engines[0]->group, bed.lane[0]->link->device, 61 + i));
+		assert_true(shunt_lanes_reserve(&links[i], &engines[0]->group,
+						bed.lane[0]->link->device, 61 + i));
 	assert_int_equal(links[0].lane_room, 4);
 	assert_int_equal(links[1].lane_room, 1);
 	for (int i = 0; i < 2; i++)

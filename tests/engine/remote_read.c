@@ -174,12 +174,13 @@ void each_large_buffer_is_pinned(void **state)
 		memset(sent + bytes, 'a' + i, sizes[i]);
 		bytes += sizes[i];
 	}
-	assert_int_equal(shunt_stream_send(engines[0], bed.pair[0].side[0].fd, stream_of(&bed.pair[0].side[0]),
-					   iov, 9, 0),
+	assert_int_equal(shunt_stream_send(engines[0], bed.pair[0].side[0].fd,
+					   stream_of(&bed.pair[0].side[0]), iov, 9, 0),
 			 bytes);
 	assert_int_equal(pins(), 3);
 	while (got < bytes) {
-		ssize_t part = receive_some(&bed.pair[0].side[1], back + got, bytes - got, MSG_DONTWAIT);
+		ssize_t part = receive_some(&bed.pair[0].side[1], back + got, bytes - got,
+					    MSG_DONTWAIT);
 
 		turn();
 		assert_true(part > 0 || part == -EAGAIN);

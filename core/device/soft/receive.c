@@ -157,7 +157,8 @@ uint64_t soft_receive_count(struct soft_qp *qp)
 
 	if (qp->rq_seen < polled)
 		qp->rq_seen = polled;
-	while (qp->rq_seen <= polled + qp->rq_mask && soft_arrival_is_there(qp, qp->rq_seen, &stamp))
+	while (qp->rq_seen <= polled + qp->rq_mask &&
+	       soft_arrival_is_there(qp, qp->rq_seen, &stamp))
 		qp->rq_seen++;
 	return qp->rq_seen - polled;
 }
