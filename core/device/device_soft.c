@@ -49,6 +49,7 @@ static int soft_kind_open(struct shunt_device *device, const char *name,
 	const struct shunt_config *config = loop->steps->config;
 	struct soft_attr attr = { .arena_bytes = config->arena_bytes, .max_qp = SHUNT_LANES_MAX,
 				  .max_inline = shunt_narrow_u32(config->inline_bytes),
+				  .large = config->pages != SHUNT_PAGES_ORDINARY,
 				  .max_cqe = CQ_ENTRIES, .zero_based = true, .now = loop->fds->sys->now,
 				  .keep = keep_descriptor, .drop = drop_descriptor,
 				  .let_go = let_go_of_descriptor, .sys = loop->fds->sys, .keep_arg = loop, .settled = settled, .settled_arg = loop };

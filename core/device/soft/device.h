@@ -13,6 +13,8 @@
 /* Descriptors of the device, through soft_attr.keep and .drop. -1 and errno. */
 int soft_fd_keep(struct ibv_context *context, int fd);
 void soft_fd_drop(struct ibv_context *context, int fd);
+/* Maps a segment: ours, or a peer's. NULL and errno. */
+char *soft_segment_map(struct ibv_context *context, size_t bytes, int fd);
 
 #define container_of(pointer, type, member) \
 	((type *)((char *)(pointer) - offsetof(type, member)))
