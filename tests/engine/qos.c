@@ -240,6 +240,42 @@ static void rules_change(void **state)
 	end();
 }
 
+/*
+ * The gate is a policy that denies (RB-15): rules that come at run time put it before a lane that posts as it likes. With
+ * its tokens spent it refuses even a request that is alone, which the windows always admit. Rules that go take it away.
+ */
+static void a_policy_denies_at_run_time(void **state)
+{
+	struct shunt_config config = qos_config("");
+	uint64_t posted;
+
+	(void)state;
+	config.lanes = 1;
+	freeze_clock(true);
+	make_bed(&config, 1);
+	for (int n = 0; n < 100; n++)
+		assert_int_equal(put(0, 0, 4096, 0), 4096);
+	all_arrived();
+	assert_int_equal(COUNTED(stalls[SHUNT_LIMIT_GATE]), 0);
+	set_rules("class all limit=10Mbit");
+	assert_non_null(bed.lane[0]->window.gate);
+	for (int n = 0; n < 100; n++) {
+		put(0, 0, 4096, 0);
+		drain();
+	}
+	assert_true(COUNTED(stalls[SHUNT_LIMIT_GATE]) > 0);
+	assert_int_equal(shunt_window_admit(&bed.lane[0]->window, 0, 0, 4096), SHUNT_LIMIT_GATE);
+	assert_true(bed.received[0][0] < bed.sent[0][0]);
+	posted = WRS();
+	for (int n = 0; n < 100; n++)
+		drain();
+	assert_int_equal(WRS(), posted);
+	set_rules("");
+	assert_null(bed.lane[0]->window.gate);
+	all_arrived();
+	end();
+}
+
 static void what_a_client_declares(void **state)
 {
 	struct shunt_config config = qos_config(
@@ -595,6 +631,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(who_waits_is_told),
 		cmocka_unit_test(without_rules_there_is_nothing),
 		cmocka_unit_test(rules_change),
+		cmocka_unit_test(a_policy_denies_at_run_time),
 		cmocka_unit_test(what_a_client_declares),
 		cmocka_unit_test(clients_report),
 		cmocka_unit_test(an_end_waits_for_no_tokens),
