@@ -435,6 +435,66 @@ static void tcp_has_the_limit_too(void **state)
 	end();
 }
 
+/*
+ * A client whose streams stay on TCP is seen at the node (HA-16): by class, and by link as long as there is one. Each
+ * stream counts in whole tokens. Its way on the link is the meter's, and a rule that comes later counts from then on.
+ */
+static void the_node_counts_what_tcp_brings(void **state)
+{
+	struct shunt_config config = qos_config("class all limit=1Gbit");
+	const struct shunt_paced *class, *link;
+	uint64_t tokens = 0, by_link;
+
+	(void)state;
+	freeze_clock(true);
+	make_bed(&config, PAIRS_OF_IT);
+	class = &engines[1]->service->qos->classes[0].paced;
+	link = &throttle_of(1)->paced;
+	hold(0, true);
+	pass_ms(200);
+	tokens = class->arrived;	/* connections begin on TCP */
+	by_link = throttle_of(1)->holding.meter.arrived;
+	for (int round = 0; round < 50; round++) {
+		for (int i = 0; i < bed.pairs; i++)
+			assert_int_equal(put(i, 0, 4 * SHUNT_TOKEN_BYTES, 0),
+					 4 * SHUNT_TOKEN_BYTES);
+		while (!all_is_out()) /* the kernel's time is not ours */
+			drain();
+	}
+	pass_ms(200);
+	assert_int_equal(class->arrived - tokens, PAIRS_OF_IT * 200);
+	assert_in_range(link->arrived, PAIRS_OF_IT * 200, class->arrived);
+	assert_int_equal(throttle_of(1)->holding.meter.arrived, by_link);
+	/* Nothing comes: nothing is counted. On the link the meter counts. */
+	pass_ms(200);
+	assert_int_equal(class->arrived - tokens, PAIRS_OF_IT * 200);
+	hold(0, false);
+	for (int i = 0; i < bed.pairs; i++)
+		while (!stream_sends_on_link(stream_of(&bed.pair[i].side[0]))) {
+			put(i, 0, 1, 0);
+			drain();
+		}
+	pass_ms(200);
+	tokens = class->arrived;
+	for (int i = 0; i < bed.pairs; i++)
+		put(i, 0, 4 * SHUNT_TOKEN_BYTES, 0);
+	let_out();
+	pass_ms(200);
+	assert_int_equal(class->arrived, tokens);
+	assert_true(throttle_of(1)->holding.meter.arrived > by_link);
+	/* Under new rules what came before is not counted. */
+	hold(0, true);
+	set_rules("");
+	put(0, 0, 4 * SHUNT_TOKEN_BYTES, 0);
+	while (!all_is_out())
+		drain();
+	set_rules("class late limit=1Gbit");
+	pass_ms(200);
+	assert_int_equal(engines[1]->service->qos->classes[0].paced.arrived, 0);
+	hold(0, false);
+	end();
+}
+
 static void rules_that_go_leave_no_trace(void **state)
 {
 	struct shunt_config config = qos_config("class all limit=100Mbit");
@@ -636,6 +696,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(clients_report),
 		cmocka_unit_test(an_end_waits_for_no_tokens),
 		cmocka_unit_test(tcp_has_the_limit_too),
+		cmocka_unit_test(the_node_counts_what_tcp_brings),
 		cmocka_unit_test(rules_that_go_leave_no_trace),
 		cmocka_unit_test(nonsense_is_distrusted),
 		cmocka_unit_test(a_liar_gets_the_limit),
