@@ -366,6 +366,8 @@ void soft_nic_leave(struct soft_context *context, uint64_t bytes);
 /* 0 or an errno. */
 int soft_sink_open(struct soft_context *context);
 void soft_sink_close(struct soft_context *context);
+/* Bytes that the node is still to deal with, in whole 4 KiB. nic.lock held. */
+uint64_t soft_sink_queue(const struct soft_context *context, uint64_t now);
 void soft_sink_take(struct soft_qp *qp, uint64_t now, uint64_t bytes);
 
 /* thread.c */
