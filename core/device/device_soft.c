@@ -9,6 +9,7 @@
 #include "core/fd/own_fds.h"
 #include "core/loop/porter.h"
 #include "core/base/config.h"
+#include "core/base/log.h"
 #include "core/base/narrow.h"
 #include "core/trace/slow_step.h"
 #include "core/loop/loop.h"
@@ -59,6 +60,9 @@ static int soft_kind_open(struct shunt_device *device, const char *name,
 	attr.engine_thread = attr.model.on && !loop->manual;
 	device->context = soft_open(&attr, &device->verbs);
 	device->port = 1;
+	if (device->context && config->pages == SHUNT_PAGES_HUGE)
+		shunt_log(SHUNT_LOG_INFO,
+			  "SHUNT_TUNE=pages=huge: shared memory asks for transparent huge pages");
 	if (device->context)
 		return 0;
 	snprintf(error, bytes, "the soft device cannot be opened: out of memory or descriptors");
