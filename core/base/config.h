@@ -22,6 +22,7 @@ enum shunt_device_choice { SHUNT_DEVICE_AUTO, SHUNT_DEVICE_SOFT, SHUNT_DEVICE_VE
 enum shunt_trust_choice { SHUNT_TRUST_USER, SHUNT_TRUST_HOST, SHUNT_TRUST_KEY };	/* words of SHUNT_TRUST */
 enum shunt_gate_choice { SHUNT_GATE_AUTO, SHUNT_GATE_NAMES, SHUNT_GATE_CALLS };	/* words of SHUNT_GATE */
 enum shunt_go_choice { SHUNT_GO_AUTO, SHUNT_GO_OFF };	/* words of `go` */
+enum shunt_pages_choice { SHUNT_PAGES_ORDINARY, SHUNT_PAGES_TRANSPARENT, SHUNT_PAGES_HUGE };	/* words of `pages` */
 enum shunt_born_choice { SHUNT_BORN_OFF, SHUNT_BORN_AUTO };	/* words of `born` */
 int shunt_config_device(const char *text, const char **name);
 /* The first and the last port of SHUNT_PORTS; both 0: any. -1: invalid. */

@@ -11,9 +11,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define SHUNT_GUARD_LARGE (2ull << 20) /* bytes of a huge page */
+
 /* Zeroes that are backed on touch; or, where fd is not -1, the beginning of that file, shared. NULL and errno. */
 void *shunt_guard_map(size_t bytes, int fd);
 void shunt_guard_unmap(void *at, size_t bytes);
+/*
+ * The same at a multiple of SHUNT_GUARD_LARGE, and the kernel is asked for transparent huge pages. The machine's
+ * settings for anonymous and for shared memory decide (/sys/kernel/mm/transparent_hugepage).
+ */
+void *shunt_guard_map_large(size_t bytes, int fd);
+/*
+ * A part of an anonymous mapping, in multiples of SHUNT_GUARD_LARGE, gets explicit huge pages; or -errno, and it has
+ * ordinary ones. All of them are there on success, so none is missing later (SIGBUS). It reads as zero either way.
+ */
+int shunt_guard_set_huge(void *at, size_t bytes);
+/* The part gives its pages back, and gets ordinary ones on touch. 0 or -errno. */
+int shunt_guard_set_ordinary(void *at, size_t bytes);
 /* The pages on both sides together: address space that counts against RLIMIT_AS. */
 size_t shunt_guard_cost(void);
 /*

@@ -38,6 +38,8 @@
  * sink a second. That of a client alone is 10^9 / wqe, or 10^9 / (wqe + 32768 / gbit). `block` counts as `sink` does,
  * at the NIC of the sender. So words and atomics stay free where requests take long.
  *
+ * With `sink`, `queue` is the buffer before that node: the bytes that it has not dealt with, of all its senders.
+ *
  * The file has two words (struct soft_sink). The second is added to `sink`, and may be changed at any time: that is
  * congestion, which comes and goes. To make each 4 KiB take 500 ns longer:
  *   python3 -c 'import struct; f = open("PATH", "r+b"); f.seek(8); f.write(struct.pack("=Q", 500))'

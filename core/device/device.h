@@ -84,6 +84,7 @@ struct shunt_device_kind {
 	uint32_t max_inline;	/* worth asking for in create_qp, which gives what it can */
 	bool zero_based;	/* a peer calls the first byte of an arena 0, not by its address here */
 	bool doubted;		/* its limits are tried when it is opened (selftest.h), and it rounds sizes up */
+	bool anonymous;		/* its arenas are anonymous memory, so their blocks may have explicit huge pages */
 	bool copies;		/* it copies what a WR carries itself, and knows SHUNT_SEND_PLAIN and SHUNT_SEND_PAST */
 
 	/* Fills context, verbs and port; the device of that name, of a way, or whichever there is (NULL). 0, or -errno and words in `error`. */

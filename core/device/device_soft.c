@@ -9,6 +9,7 @@
 #include "core/fd/own_fds.h"
 #include "core/loop/porter.h"
 #include "core/base/config.h"
+#include "core/base/log.h"
 #include "core/base/narrow.h"
 #include "core/trace/slow_step.h"
 #include "core/loop/loop.h"
@@ -49,6 +50,7 @@ static int soft_kind_open(struct shunt_device *device, const char *name,
 	const struct shunt_config *config = loop->steps->config;
 	struct soft_attr attr = { .arena_bytes = config->arena_bytes, .max_qp = SHUNT_LANES_MAX,
 				  .max_inline = shunt_narrow_u32(config->inline_bytes),
+				  .large = config->pages != SHUNT_PAGES_ORDINARY,
 				  .max_cqe = CQ_ENTRIES, .zero_based = true, .now = loop->fds->sys->now,
 				  .keep = keep_descriptor, .drop = drop_descriptor,
 				  .let_go = let_go_of_descriptor, .sys = loop->fds->sys, .keep_arg = loop, .settled = settled, .settled_arg = loop };
@@ -58,6 +60,9 @@ static int soft_kind_open(struct shunt_device *device, const char *name,
 	attr.engine_thread = attr.model.on && !loop->manual;
 	device->context = soft_open(&attr, &device->verbs);
 	device->port = 1;
+	if (device->context && config->pages == SHUNT_PAGES_HUGE)
+		shunt_log(SHUNT_LOG_INFO,
+			  "SHUNT_TUNE=pages=huge: shared memory asks for transparent huge pages");
 	if (device->context)
 		return 0;
 	snprintf(error, bytes, "the soft device cannot be opened: out of memory or descriptors");

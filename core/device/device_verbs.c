@@ -295,7 +295,9 @@ static void verbs_kind_abandon(struct shunt_device *device)
 
 static void *verbs_kind_arena(struct shunt_device *device, struct ibv_pd *pd, size_t *bytes)
 {
-	(void)device, (void)pd;
+	(void)pd;
+	if (device->loop->steps->config->pages != SHUNT_PAGES_ORDINARY)
+		return shunt_guard_map_large(*bytes, -1);
 	return shunt_guard_map(*bytes, -1);
 }
 
@@ -434,6 +436,7 @@ const struct shunt_device_kind shunt_device_verbs = {
 	.cq_lanes = 4, /* a first link's: its entries are pinned whether they are used or not */
 	.max_inline = 256,
 	.doubted = true,
+	.anonymous = true,
 	.open = verbs_kind_open,
 	.leads = verbs_kind_leads,
 	.close = verbs_kind_close,

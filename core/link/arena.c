@@ -10,6 +10,7 @@
 #include <string.h>
 #include "core/link/arena.h"
 #include "core/base/guard.h"
+#include "core/base/log.h"
 #include "core/base/narrow.h"
 #include "core/base/poison.h"
 #include "core/device/fault.h"
@@ -74,6 +75,50 @@ static uint32_t levels_of(const struct shunt_arena *arena)
 	return arena->block_log - SHUNT_ARENA_MIN_LOG + 1;
 }
 
+/* --- huge pages --- */
+
+static void say_ordinary(const char *why)
+{
+	static _Atomic bool said;
+
+	if (!atomic_exchange(&said, true))
+		shunt_log(
+			SHUNT_LOG_WARN,
+			"SHUNT_TUNE=pages=huge: memory of links has ordinary pages: %s (vm.nr_hugepages)",
+			why);
+}
+
+static void block_back(struct shunt_arena *arena, uint32_t i)
+{
+	size_t bytes = 1u << arena->block_log;
+	int result;
+
+	if (!arena->memory.huge)
+		return;
+	if (bytes < SHUNT_GUARD_LARGE) {
+		say_ordinary("mr is less than 2 MiB");
+		return;
+	}
+	result = shunt_guard_set_huge(block_at(arena, i), bytes);
+	arena->blocks[i].huge = !result;
+	if (result)
+		say_ordinary(strerrordesc_np(-result));
+}
+
+static void block_discard(struct shunt_arena *arena, uint32_t i)
+{
+	const struct shunt_arena_memory *memory = &arena->memory;
+	struct shunt_arena_block *block = &arena->blocks[i];
+
+	if (block->huge)
+		shunt_guard_set_ordinary(block_at(arena, i), 1u << arena->block_log);
+	else
+		memory->discard(memory->pd, block_at(arena, i), 1u << arena->block_log);
+	block->huge = false;
+}
+
+/* --- blocks --- */
+
 static bool block_register(struct shunt_arena *arena, uint32_t i)
 {
 	struct shunt_arena_block *block = &arena->blocks[i];
@@ -81,8 +126,11 @@ static bool block_register(struct shunt_arena *arena, uint32_t i)
 
 	if (!tree)
 		return false;
+	block_back(arena, i);
 	block->mr = register_part(arena, (uint64_t)i << arena->block_log, 1u << arena->block_log);
 	if (!block->mr) {
+		if (block->huge)
+			block_discard(arena, i);
 		free(tree);
 		return false;
 	}
@@ -304,7 +352,6 @@ bool shunt_arena_give(struct shunt_arena *arena, uint64_t offset, uint64_t bytes
 
 bool shunt_arena_tidy(struct shunt_arena *arena)
 {
-	const struct shunt_arena_memory *memory = &arena->memory;
 	bool again = false;
 
 	shunt_lock_take(&arena->lock);
@@ -315,7 +362,7 @@ bool shunt_arena_tidy(struct shunt_arena *arena)
 			continue;
 		if (block->stale) {
 			block_deregister(arena, i);
-			memory->discard(memory->pd, block_at(arena, i), 1u << arena->block_log);
+			block_discard(arena, i);
 		} else {
 			block->stale = true;
 			again = true;

@@ -24,6 +24,9 @@
  * - Rings are mapped once, and a message is cut where the ring wraps. A wrap costs one more work request a turn of
  *   the ring. Two views of every ring would be four mappings a connection, and vm.max_map_count is 65530: about
  *   16,000 connections, and four system calls an upgrade.
+ * - With `pages` an arena begins at a multiple of 2 MiB, so a block has whole huge pages, and gives them back whole.
+ *   Explicit ones are taken when a block is registered. Control lines have none, because a guard page follows them.
+ *   A block is registered as a whole, so rdma-core's madvise() at a fork needs no RDMAV_HUGEPAGES_SAFE.
  * - Blocks are larger than `mr` where the device would not have enough regions for the arena. They are smaller
  *   where less than two of them would fit.
  */
@@ -52,6 +55,7 @@ struct shunt_arena_memory {
 	size_t bytes;
 	uint64_t reserved;	/* of them, at the beginning: the control lines */
 	bool guarded;		/* the page behind the control lines may not be touched (core/base/guard.h) */
+	bool huge;		/* blocks get explicit huge pages if there are any; of anonymous memory alone */
 	uint64_t block_bytes;	/* a power of two from 4 KiB to 64 MiB */
 	uint32_t blocks;	/* at least so many, smaller ones if need be; 0: SHUNT_ARENA_BLOCKS */
 	uint32_t regions;	/* most memory regions that the domain can have */
@@ -62,6 +66,7 @@ struct shunt_arena_block {
 	uint8_t *tree;		/* of the buddies: see arena.c */
 	uint32_t taken;		/* bytes */
 	bool stale;		/* was empty at the last look */
+	bool huge;		/* has explicit huge pages */
 };
 
 struct shunt_arena {

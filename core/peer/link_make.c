@@ -32,6 +32,7 @@ static int make_memory(struct shunt_link *link)
 	if (!memory.bytes)
 		return -ENOSPC;
 	memory.guarded = true;
+	memory.huge = device->kind->anonymous && link->engine->config.pages == SHUNT_PAGES_HUGE;
 	/* The last page of the control lines of so many streams guards those before it, so that no block is lost to it. */
 	streams -= shunt_narrow_u32(shunt_guard_page() / sizeof(struct shunt_control));
 	if (link->maps) {

@@ -306,8 +306,12 @@ static bool is_on_tcp(struct shunt_stream *stream)
 
 /* --- what it uses --- */
 
-/* Bytes that have arrived, and whether more wait to be sent. */
-static bool read_use(struct shunt_stream *stream, uint64_t *bytes, bool *is_short)
+struct use {
+	uint64_t sent, arrived; /* bytes of TCP; sent ones have been acknowledged */
+	bool is_short; /* more wait to be sent */
+};
+
+static bool read_use(struct shunt_stream *stream, struct use *use)
 {
 	struct tcp_info info = { 0 };
 	socklen_t length = sizeof(info);
@@ -317,34 +321,55 @@ static bool read_use(struct shunt_stream *stream, uint64_t *bytes, bool *is_shor
 	known = stream->fd >= 0 && !shunt_stream_engine(stream)->sys->getsockopt(
 					   stream->fd, IPPROTO_TCP, TCP_INFO, &info, &length);
 	shunt_lock_leave(&shunt_stream_engine(stream)->streams_lock);
-	*bytes = info.tcpi_bytes_acked;
-	*is_short = info.tcpi_notsent_bytes;
+	*use = (struct use) { info.tcpi_bytes_acked, info.tcpi_bytes_received,
+			      info.tcpi_notsent_bytes != 0 };
 	return known && length >= offsetof(struct tcp_info, tcpi_notsent_bytes) +
 					  sizeof(info.tcpi_notsent_bytes);
 }
 
-static void paced_measure(struct shunt_stream *stream, struct shunt_paced *paced, uint64_t now)
+/* Bytes before the first look count where the connection was accepted under the limit. Whole tokens, as in the meter. */
+static void arrivals_count(struct shunt_service *service, struct shunt_stream *stream,
+			   struct shunt_paced *paced, uint64_t bytes)
+{
+	struct shunt_pacing *pacing = stream->pacing;
+	struct shunt_link *link = link_of(service, stream);
+	bool counts = pacing->anew || pacing->portion.at;
+	uint64_t tokens = counts ? bytes / SHUNT_TOKEN_BYTES - pacing->arrived / SHUNT_TOKEN_BYTES :
+				   0;
+
+	pacing->arrived = bytes;
+	pacing->anew = false;
+	shunt_lock_take(&service->engine->group.lock);
+	paced->arrived += tokens;
+	if (link && link->throttle && paced != &link->throttle->paced)
+		link->throttle->paced.arrived += tokens;
+	shunt_lock_leave(&service->engine->group.lock);
+}
+
+static void paced_measure(struct shunt_service *service, struct shunt_stream *stream,
+			  struct shunt_paced *paced, uint64_t now)
 {
 	struct shunt_portion *portion = &stream->pacing->portion;
-	uint64_t bytes, tokens, before = portion->taken;
-	bool is_short;
+	uint64_t tokens, before = portion->taken;
+	struct use use;
 
 	portion->least = SHUNT_PACING_LEAST;
 	if (portion->at && !shunt_portion_is_due(portion, paced->every, now))
 		return;
-	if (!read_use(stream, &bytes, &is_short)) {
+	if (!read_use(stream, &use)) {
 		shunt_portion_begin(portion, 0, 0, now);
 		return;
 	}
-	tokens = bytes / SHUNT_TOKEN_BYTES;
+	arrivals_count(service, stream, paced, use.arrived);
+	tokens = use.sent / SHUNT_TOKEN_BYTES;
 	if (!portion->at) {
 		shunt_portion_begin(portion, tokens, 0, now);
 		return;
 	}
-	shunt_portion_used(portion, tokens, portion->waits + is_short, now);
+	shunt_portion_used(portion, tokens, portion->waits + use.is_short, now);
 	shunt_lock_take(&shunt_stream_engine(stream)->group.lock);
 	paced->tokens += portion->taken - before;
-	paced->waits += is_short;
+	paced->waits += use.is_short;
 	shunt_lock_leave(&shunt_stream_engine(stream)->group.lock);
 }
 
@@ -377,7 +402,7 @@ static bool take_in(struct shunt_service *service, struct shunt_stream *stream, 
 			pacing->portion.at = 0;
 		return false;
 	}
-	paced_measure(stream, paced, now);
+	paced_measure(service, stream, paced, now);
 	shunt_streams_hold(stream);
 	pacing->next = paced->first;
 	paced->first = stream;
@@ -550,6 +575,8 @@ void shunt_pacing_accepted(struct shunt_stream *stream)
 	}
 	if (rate)
 		pace(stream, rate);
+	if (rate && atomic_load(&stream->pacing))
+		stream->pacing->anew = true;
 	if (engine->service) /* also where the limit has just gone */
 		shunt_loop_post(&engine->loop, &engine->work.tasks.pacing);
 	errno = saved;

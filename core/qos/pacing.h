@@ -11,6 +11,11 @@
  * The program sees the option as if it were alone: its own value is kept here while ours is the kernel's. A rate of the
  * program's own is for the kernel to keep, so as long as there is one, the direction stays on TCP (SHUNT_HELD_PACED).
  *
+ * TCP_INFO says what has arrived, too, so a client whose streams stay on TCP is seen at the node, whether it has Shunt or
+ * not. It is counted, and not held: the kernel acknowledges what it takes, and a smaller receive buffer would be the
+ * program's. An honest client is paced by its own kernel. Bytes that come after the last look at a connection are not
+ * counted.
+ *
  * The streams of a look are held until the kernel has been told. TCP_INFO says what each has sent, and whether more
  * waits. streams_lock keeps the option, so the call of the program and the look cannot cross.
  */
@@ -43,6 +48,8 @@ struct shunt_pacing { /* of a stream that a limit has met */
 	uint32_t matched_at; /* number of the rules that gave `class`; 0: none have */
 	uint32_t class; /* by its host and port alone; SHUNT_QOS_NO_CLASS */
 	uint32_t channel; /* number of the channel of its last link; 0: none */
+	uint64_t arrived; /* bytes that TCP has brought, as of the last time that its use was asked for */
+	_Atomic bool anew; /* accepted under a limit: all that arrives counts. Set by the thread that accepts, before a look */
 	struct shunt_stream *next; /* of those that share with it, while there is a look */
 };
 
@@ -53,6 +60,7 @@ struct shunt_paced { /* those that share a limit */
 	uint32_t count;
 	uint64_t rate, used; /* of all together */
 	uint64_t tokens, waits; /* of all that were here, in all */
+	uint64_t arrived; /* tokens that TCP has brought by all that were here; at the node also of each client's link */
 };
 
 /* --- the service thread --- */

@@ -10,7 +10,7 @@
 #include "core/service.h"
 
 #define LINKS 64 /* that are listed each; beyond them there is only the count */
-#define CLASS_ROOM 640 /* bytes of a class or a link as JSON, at most, without its tally */
+#define CLASS_ROOM 704 /* bytes of a class or a link as JSON, at most, without its tally */
 #define LIMITS_HOLD_ON "link, tcp"
 #define RESERVES_HOLD_ON "link"
 
@@ -122,10 +122,10 @@ static void put_classes(struct writer *writer, struct shunt_engine *engine, stru
 		put(writer,
 		    "\"in\":{\"tokens\":%llu,\"waits\":%llu,\"achieved\":%llu},"
 		    "\"out\":{\"tokens\":%llu,\"waits\":%llu,\"achieved\":%llu},"
-		    "\"tcp\":{\"connections\":%u,\"limit\":%llu,\"achieved\":%llu}}",
+		    "\"tcp\":{\"connections\":%u,\"limit\":%llu,\"achieved\":%llu,\"arrived\":%llu}}",
 		    N(use.in_tokens), N(use.in_waits), N(use.in_rate), N(use.out_tokens),
 		    N(use.out_waits), N(use.out_rate), paced->count, N(paced->rate),
-		    N(paced->used));
+		    N(paced->used), N(paced->arrived));
 	}
 	put(writer, "],");
 }
@@ -146,7 +146,7 @@ static void put_links(struct writer *writer, struct shunt_engine *engine)
 		    "%s{\"peer\":%u,\"class\":\"%s\",\"told\":%s,\"limit\":%llu,\"tokens\":%llu,\"bytes\":%llu,"
 		    "\"waits\":%llu,\"achieved\":%llu,\"arrived\":%llu,\"held\":%llu,"
 		    "\"fetches\":%llu,\"reports\":%llu,"
-		    "\"tcp\":{\"connections\":%u,\"limit\":%llu}}",
+		    "\"tcp\":{\"connections\":%u,\"limit\":%llu,\"arrived\":%llu}}",
 		    count++ ? "," : "", lane->link->peer_pid, throttle->name,
 		    lane->link->initiator ? "true" : "false",
 		    N(lane->link->initiator ? throttle->limit : throttle->rate), N(tokens),
@@ -155,7 +155,7 @@ static void put_links(struct writer *writer, struct shunt_engine *engine)
 		    N(atomic_load(&throttle->holding.meter.arrived)), N(throttle->holding.times),
 		    N(atomic_load(&throttle->fetch.fetches)),
 		    N(atomic_load(&throttle->fetch.reports)), throttle->paced.count,
-		    N(throttle->paced.rate));
+		    N(throttle->paced.rate), N(throttle->paced.arrived));
 	}
 	put(writer, "]");
 }
@@ -202,6 +202,10 @@ static void show_paced(const struct shunt_paced *paced, struct shunt_answer *ans
 				 paced->count,
 				 shunt_qos_rate_text(paced->rate, rate, sizeof(rate)),
 				 shunt_qos_rate_text(paced->used, used, sizeof(used)));
+	if (paced->arrived)
+		shunt_answer_put(answer,
+				 "    TCP has brought %llu tokens, which no limit here holds\n",
+				 N(paced->arrived));
 }
 
 static void show_class(struct shunt_engine *engine, struct shunt_qos *qos, uint32_t i,

@@ -23,6 +23,10 @@
 	(PERF_COUNT_HW_CACHE_LL | PERF_COUNT_HW_CACHE_OP_READ << 8 |                               \
 	 (uint64_t)PERF_COUNT_HW_CACHE_RESULT_##RESULT << 16)
 
+#define DTLB_READ_MISS                                                                             \
+	(PERF_COUNT_HW_CACHE_DTLB | PERF_COUNT_HW_CACHE_OP_READ << 8 |                             \
+	 PERF_COUNT_HW_CACHE_RESULT_MISS << 16)
+
 /* vendor: as /proc/cpuinfo says it; NULL: any. Raw events: umask and event as the vendor's manual has them. */
 static const struct {
 	const char *name, *vendor;
@@ -30,6 +34,8 @@ static const struct {
 	uint64_t config;
 } events[] = {
 	{ "context_switches", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES },
+	{ "page_faults", NULL, PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS },
+	{ "dtlb_read_misses", NULL, PERF_TYPE_HW_CACHE, DTLB_READ_MISS },
 	{ "cycles", NULL, PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES },
 	{ "instructions", NULL, PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS },
 	{ "llc_reads", NULL, PERF_TYPE_HW_CACHE, LL_READ(ACCESS) },

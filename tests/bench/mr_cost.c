@@ -4,12 +4,13 @@
  * are. Registrations are a device's, as the engine asks for them. The kernel's part alone is
  * measured too: pages pinned for a ring of io_uring, and pages locked.
  *
- *     mr_cost [--device soft|verbs|verbs:NAME] [--model MODEL] [--rounds N] [SIZE...]
+ *     mr_cost [--device soft|verbs|verbs:NAME] [--model MODEL] [--rounds N] [--pages ordinary|transparent|huge] [SIZE...]
  *
  * A line for each size has medians of N (101) in microseconds. Columns: size, copy of cached bytes,
  * copy of bytes in no cache, registration with the device, pinned, locked. "-" stands where that
  * cannot be done. Each is undone within its time. Then a line `engine BYTES`: what the engine
- * measures for SHUNT_TUNE=mr_threshold=auto, "never" if no size pays.
+ * measures for SHUNT_TUNE=mr_threshold=auto, "never" if no size pays. Standard error has the page faults of the memory
+ * that is copied and registered. Its pages are ordinary, or as SHUNT_TUNE=pages says (XR-41).
  */
 #define _GNU_SOURCE
 #include <getopt.h>
@@ -19,10 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
+#include "core/base/config.h"
+#include "core/base/guard.h"
 #include "core/device/soft/soft.h"
 #include "core/device/verbs/verbs.h"
 #include "core/lane/zero_copy.h"
@@ -38,6 +42,7 @@ static const struct option options[] = {
 	{ "device", required_argument, NULL, 'd' },
 	{ "model", required_argument, NULL, 'm' },
 	{ "rounds", required_argument, NULL, 'r' },
+	{ "pages", required_argument, NULL, 'p' },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -143,15 +148,28 @@ static void measure(size_t bytes)
 	putchar('\n');
 }
 
-static char *resident(size_t bytes)
+/* As an arena is mapped (core/link/arena.h). */
+static char *resident(size_t bytes, enum shunt_pages_choice pages)
 {
-	char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			    0);
+	char *memory = pages == SHUNT_PAGES_ORDINARY ? shunt_guard_map(bytes, -1) :
+						       shunt_guard_map_large(bytes, -1);
 
-	if (memory == MAP_FAILED)
+	if (!memory)
 		die("mmap");
+	if (pages == SHUNT_PAGES_HUGE && shunt_guard_set_huge(memory, bytes)) {
+		fprintf(stderr, "mr_cost: no explicit huge pages (vm.nr_hugepages)\n");
+		exit(77);
+	}
 	memset(memory, 1, bytes);
 	return memory;
+}
+
+static long faults(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_SELF, &usage);
+	return usage.ru_minflt;
 }
 
 static void open_device(const char *name, const char *model)
@@ -204,12 +222,24 @@ static size_t size_of(const char *text)
 	return *end || bytes > LARGEST ? 0 : bytes;
 }
 
+/* -1: invalid. */
+static int pages_of(const char *text)
+{
+	static const char *const words[] = { "ordinary", "transparent", "huge" };
+
+	for (int i = 0; i < 3; i++)
+		if (!strcmp(text, words[i]))
+			return i;
+	return -1;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = "soft", *model = NULL;
 	struct io_uring_params params = { 0 };
+	int option, pages = SHUNT_PAGES_ORDINARY;
 	uint64_t engine;
-	int option;
+	long before;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) >= 0) {
 		if (option == '?')
@@ -220,9 +250,13 @@ int main(int argc, char **argv)
 			model = optarg;
 		if (option == 'r')
 			rounds = atoi(optarg);
+		if (option == 'p')
+			pages = pages_of(optarg);
 	}
 	if (strcmp(name, "soft") && strcmp(name, "verbs") && strncmp(name, "verbs:", 6))
 		return usage("a device: soft, verbs or verbs:NAME");
+	if (pages < 0)
+		return usage("pages: ordinary, transparent or huge");
 	if (rounds < 1 || rounds > ROUNDS_MAX)
 		return usage("a number of rounds from 1 to 10001");
 	for (int i = optind; i < argc; i++)
@@ -230,9 +264,11 @@ int main(int argc, char **argv)
 			return usage("a size from 1 to 16777216");
 	open_device(name, model);
 	uring = (int)syscall(SYS_io_uring_setup, 1, &params);
-	from = resident(LARGEST);
-	to = resident(LARGEST);
-	cold = resident(COLD);
+	before = faults();
+	from = resident(LARGEST, pages);
+	to = resident(LARGEST, pages);
+	fprintf(stderr, "page faults for %zu KiB: %ld\n", 2 * LARGEST >> 10, faults() - before);
+	cold = resident(COLD, SHUNT_PAGES_ORDINARY);
 	if (optind == argc)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 			measure(sizes[i]);

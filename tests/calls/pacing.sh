@@ -114,6 +114,10 @@ wait "$one"
 check "the one that is left has all" within paced accepted $((limit * 9 / 10)) $limit
 echo >&"$two_to"
 wait "$two"
+check "nothing has come" says '"tcp":{[^}]*"arrived":0' $shunt stat --json "$server_pid"
+start "" take
+check "the node counts what a plain client sends" within says '"tcp":{[^}]*"arrived":[1-9][0-9]' $shunt stat --json "$server_pid"
+end
 start_telling $shunt_run python3 "$here/pacing.py" forking
 start "" send
 check "a fork's child paces its own" within paced accepted $((limit * 9 / 10)) $limit

@@ -12,7 +12,9 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "core/base/guard.h"
 #include "core/poll/devices.h"
+#include "core/service.h"
 #include "tests/fake/fake.h"
 
 #define MS 1000000ull
@@ -337,6 +339,25 @@ static void a_silent_card_has_failed(void **state)
 	leave_bed();
 }
 
+/* Registered memory works alike, whatever its pages are; there may be no explicit ones (XR-39h). */
+static void pages_make_no_difference(void **state)
+{
+	(void)state;
+	for (int pages = SHUNT_PAGES_ORDINARY; pages <= SHUNT_PAGES_HUGE; pages++) {
+		struct shunt_config config = config_of();
+		const struct shunt_arena *arena;
+
+		config.pages = pages;
+		card->choose("mlx5");
+		make_bed(&config, 1);
+		carry(1 << 20);
+		arena = &engines[0]->service->links->arena;
+		assert_int_equal(arena->memory.huge, pages == SHUNT_PAGES_HUGE);
+		assert_true(!pages || !((uintptr_t)arena->memory.base % SHUNT_GUARD_LARGE));
+		end_bed();
+	}
+}
+
 static void completion_queues_share_the_cores(void **state)
 {
 	struct shunt_config config = config_of();
@@ -366,6 +387,7 @@ int main(void)
 		cmocka_unit_test(a_silent_card_has_failed),
 		cmocka_unit_test(a_link_needs_little_memory),
 		cmocka_unit_test(a_limit_is_named),
+		cmocka_unit_test(pages_make_no_difference),
 	};
 
 	return cmocka_run_group_tests(tests, load, NULL);

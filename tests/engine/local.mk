@@ -2,7 +2,7 @@
 # Engines on real TCP: one thread that steps both and counts exactly, or few threads in real time, for TSan.
 engine_tests = tests/engine/race tests/engine/account_race tests/engine/batch tests/engine/memory tests/engine/keepalive \
 	tests/engine/late tests/engine/qos tests/engine/reserve tests/engine/cheat tests/engine/reconnect tests/engine/possession \
-	tests/engine/trace tests/engine/spares tests/engine/cards
+	tests/engine/trace tests/engine/spares tests/engine/cards tests/engine/modelled
 check_PROGRAMS += $(engine_tests)
 TESTS += $(engine_tests) tests/engine/race_fetch.sh
 quick_tests += $(engine_tests) tests/engine/race_fetch.sh
@@ -62,13 +62,17 @@ tests_engine_trace_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_engine_trace_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for the memory of links.
-tests_engine_memory_SOURCES = tests/engine/memory.c tests/engine/overflow.c tests/engine/bed.c tests/engine/bed.h $(engine_pair)
+tests_engine_memory_SOURCES = tests/engine/memory.c tests/engine/overflow.c tests/engine/bed.c tests/engine/bed.h tests/vm.h $(engine_pair)
 tests_engine_memory_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for peers that have gone.
 tests_engine_keepalive_SOURCES = tests/engine/keepalive.c tests/engine/bed.c tests/engine/bed.h $(engine_pair)
 tests_engine_keepalive_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
+# The same, over the cost model.
+tests_engine_modelled_SOURCES = tests/engine/modelled.c tests/engine/bed.c tests/engine/bed.h $(engine_pair)
+tests_engine_modelled_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_engine_modelled_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 # The same, over the cards of tests/fake.
 tests_engine_cards_SOURCES = tests/engine/cards.c tests/engine/bed.c tests/engine/bed.h tests/fake/fake.h tests/fake/profile.h $(engine_pair)
 tests_engine_cards_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)

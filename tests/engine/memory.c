@@ -8,12 +8,14 @@
 #include "core/device/soft/device.h"
 #include "core/service.h"
 #include "core/stream/rings.h"
+#include "tests/vm.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define M (1 << 20)
@@ -248,17 +250,7 @@ static void nothing_lies_beside_a_segment(void **state)
 	close_all();
 }
 
-/* --- rings that are idle --- */
-
-static struct shunt_stream *sender(void)
-{
-	return stream_of(&bed.pair[0].side[0]);
-}
-
-static struct shunt_stream *reader(void)
-{
-	return stream_of(&bed.pair[0].side[1]);
-}
+/* --- transparent huge pages (RB-28, XR-41) --- */
 
 /* Pages of rings that are backed by memory. */
 static size_t resident(int i)
@@ -272,6 +264,78 @@ static size_t resident(int i)
 		n += map[k] & 1;
 	free(map);
 	return n;
+}
+
+static struct soft_pd *segment_of(int i)
+{
+	return container_of(bed.lane[i]->qp->pd, struct soft_pd, ibv);
+}
+
+/* KiB of the segment's file that are memory. */
+static long backed(int i)
+{
+	struct stat stat;
+
+	assert_int_equal(fstat(segment_of(i)->fd, &stat), 0);
+	return (long)stat.st_blocks / 2;
+}
+
+/*
+ * Both mappings of a segment ask for them, at one place of a huge page, and what is given back is whole ones. With
+ * ordinary pages neither asks.
+ */
+static void segments_ask_for_huge_pages(void **state)
+{
+	(void)state;
+	for (int pages = SHUNT_PAGES_ORDINARY; pages <= SHUNT_PAGES_HUGE; pages++) {
+		struct shunt_config config = small_config(HYBRID);
+		bool large = pages != SHUNT_PAGES_ORDINARY;
+		long before;
+
+		config.pages = pages;
+		config.ring_min = 256 << 10;
+		make_bed(&config, 1);
+		before = backed(1);
+		add_pair();
+		for (int i = 0; i < 2; i++) {
+			const uint8_t *arena = arena_of(i)->memory.base;
+			const char *peer =
+				container_of(bed.lane[i]->qp, struct soft_qp, ibv)->peer->base;
+
+			assert_int_equal(vm_has(arena, "hg"), large);
+			assert_int_equal(vm_has(peer, "hg"), large);
+			assert_false(vm_has(arena, "ht") || vm_has(peer, "ht"));
+			assert_true(!large || !((uintptr_t)arena % SHUNT_GUARD_LARGE));
+			assert_true(!large || !((uintptr_t)peer % SHUNT_GUARD_LARGE));
+			assert_true(!large || !(segment_of(i)->arena_offset % SHUNT_GUARD_LARGE));
+		}
+		for (int round = 0; round < 20; round++) {
+			assert_int_equal(put(0, 0, 30011, 0), 30011);
+			assert_int_equal(put(1, 1, 30011, 0), 30011);
+			all_arrived();
+		}
+		if (large && vm_gives_transparent("shmem_enabled"))
+			assert_true(vm_huge(arena_of(1)->memory.base + 8 * M, "ShmemPmdMapped:") >
+				    0);
+		close_all();
+		pass(3);
+		for (int i = 0; i < 2; i++)
+			assert_int_equal(blocks(i), 0);
+		assert_int_equal(resident(1), 0);
+		assert_true(backed(1) <= before);
+	}
+}
+
+/* --- rings that are idle --- */
+
+static struct shunt_stream *sender(void)
+{
+	return stream_of(&bed.pair[0].side[0]);
+}
+
+static struct shunt_stream *reader(void)
+{
+	return stream_of(&bed.pair[0].side[1]);
 }
 
 /* Sends more than the reader takes until the ring is as large as that. */
@@ -709,6 +773,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_more_regions),
 		cmocka_unit_test(a_wrong_key_ends_the_link),
 		cmocka_unit_test(nothing_lies_beside_a_segment),
+		cmocka_unit_test(segments_ask_for_huge_pages),
 		cmocka_unit_test(an_idle_ring_shrinks),
 		cmocka_unit_test(a_ring_in_use_stays),
 		cmocka_unit_test(an_idle_ring_has_no_pages),

@@ -240,6 +240,42 @@ static void rules_change(void **state)
 	end();
 }
 
+/*
+ * The gate is a policy that denies (RB-15): rules that come at run time put it before a lane that posts as it likes. With
+ * its tokens spent it refuses even a request that is alone, which the windows always admit. Rules that go take it away.
+ */
+static void a_policy_denies_at_run_time(void **state)
+{
+	struct shunt_config config = qos_config("");
+	uint64_t posted;
+
+	(void)state;
+	config.lanes = 1;
+	freeze_clock(true);
+	make_bed(&config, 1);
+	for (int n = 0; n < 100; n++)
+		assert_int_equal(put(0, 0, 4096, 0), 4096);
+	all_arrived();
+	assert_int_equal(COUNTED(stalls[SHUNT_LIMIT_GATE]), 0);
+	set_rules("class all limit=10Mbit");
+	assert_non_null(bed.lane[0]->window.gate);
+	for (int n = 0; n < 100; n++) {
+		put(0, 0, 4096, 0);
+		drain();
+	}
+	assert_true(COUNTED(stalls[SHUNT_LIMIT_GATE]) > 0);
+	assert_int_equal(shunt_window_admit(&bed.lane[0]->window, 0, 0, 4096), SHUNT_LIMIT_GATE);
+	assert_true(bed.received[0][0] < bed.sent[0][0]);
+	posted = WRS();
+	for (int n = 0; n < 100; n++)
+		drain();
+	assert_int_equal(WRS(), posted);
+	set_rules("");
+	assert_null(bed.lane[0]->window.gate);
+	all_arrived();
+	end();
+}
+
 static void what_a_client_declares(void **state)
 {
 	struct shunt_config config = qos_config(
@@ -396,6 +432,66 @@ static void tcp_has_the_limit_too(void **state)
 	pass_ms(200);
 	for (int side = 0; side < 2; side++)
 		assert_int_equal(throttle_of(side)->rate, LIMIT);
+	end();
+}
+
+/*
+ * A client whose streams stay on TCP is seen at the node (HA-16): by class, and by link as long as there is one. Each
+ * stream counts in whole tokens. Its way on the link is the meter's, and a rule that comes later counts from then on.
+ */
+static void the_node_counts_what_tcp_brings(void **state)
+{
+	struct shunt_config config = qos_config("class all limit=1Gbit");
+	const struct shunt_paced *class, *link;
+	uint64_t tokens = 0, by_link;
+
+	(void)state;
+	freeze_clock(true);
+	make_bed(&config, PAIRS_OF_IT);
+	class = &engines[1]->service->qos->classes[0].paced;
+	link = &throttle_of(1)->paced;
+	hold(0, true);
+	pass_ms(200);
+	tokens = class->arrived;	/* connections begin on TCP */
+	by_link = throttle_of(1)->holding.meter.arrived;
+	for (int round = 0; round < 50; round++) {
+		for (int i = 0; i < bed.pairs; i++)
+			assert_int_equal(put(i, 0, 4 * SHUNT_TOKEN_BYTES, 0),
+					 4 * SHUNT_TOKEN_BYTES);
+		while (!all_is_out()) /* the kernel's time is not ours */
+			drain();
+	}
+	pass_ms(200);
+	assert_int_equal(class->arrived - tokens, PAIRS_OF_IT * 200);
+	assert_in_range(link->arrived, PAIRS_OF_IT * 200, class->arrived);
+	assert_int_equal(throttle_of(1)->holding.meter.arrived, by_link);
+	/* Nothing comes: nothing is counted. On the link the meter counts. */
+	pass_ms(200);
+	assert_int_equal(class->arrived - tokens, PAIRS_OF_IT * 200);
+	hold(0, false);
+	for (int i = 0; i < bed.pairs; i++)
+		while (!stream_sends_on_link(stream_of(&bed.pair[i].side[0]))) {
+			put(i, 0, 1, 0);
+			drain();
+		}
+	pass_ms(200);
+	tokens = class->arrived;
+	for (int i = 0; i < bed.pairs; i++)
+		put(i, 0, 4 * SHUNT_TOKEN_BYTES, 0);
+	let_out();
+	pass_ms(200);
+	assert_int_equal(class->arrived, tokens);
+	assert_true(throttle_of(1)->holding.meter.arrived > by_link);
+	/* Under new rules what came before is not counted. */
+	hold(0, true);
+	set_rules("");
+	put(0, 0, 4 * SHUNT_TOKEN_BYTES, 0);
+	while (!all_is_out())
+		drain();
+	set_rules("class late limit=1Gbit");
+	pass_ms(200);
+	assert_int_equal(engines[1]->service->qos->classes[0].paced.arrived, 0);
+	hold(0, false);
 	end();
 }
 
@@ -595,10 +691,12 @@ int main(int argc, char **argv)
 		cmocka_unit_test(who_waits_is_told),
 		cmocka_unit_test(without_rules_there_is_nothing),
 		cmocka_unit_test(rules_change),
+		cmocka_unit_test(a_policy_denies_at_run_time),
 		cmocka_unit_test(what_a_client_declares),
 		cmocka_unit_test(clients_report),
 		cmocka_unit_test(an_end_waits_for_no_tokens),
 		cmocka_unit_test(tcp_has_the_limit_too),
+		cmocka_unit_test(the_node_counts_what_tcp_brings),
 		cmocka_unit_test(rules_that_go_leave_no_trace),
 		cmocka_unit_test(nonsense_is_distrusted),
 		cmocka_unit_test(a_liar_gets_the_limit),

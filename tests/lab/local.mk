@@ -7,7 +7,7 @@ EXTRA_DIST += tests/lab/README.md tests/lab/lab.sh tests/lab/kernel.sh tests/lab
 EXTRA_DIST += tests/lab/guest/lib.sh tests/lab/guest/apps.sh tests/lab/pair/delays.sh tests/lab/guest/blocks.sh tests/lab/guest/sizes.sh tests/lab/guest/calls.sh \
 	tests/lab/guest/channel.sh tests/lab/guest/cm.sh tests/lab/guest/conform.sh tests/lab/guest/counters.sh \
 	tests/lab/guest/devices.sh tests/lab/guest/doctor.sh tests/lab/guest/doorbells.sh tests/lab/guest/flips.sh tests/lab/guest/harmless.sh tests/lab/guest/iwarp.sh \
-	tests/lab/guest/links.sh tests/lab/guest/peers.sh tests/lab/guest/pingpong.sh tests/lab/guest/soft.sh \
+	tests/lab/guest/links.sh tests/lab/guest/pages.sh tests/lab/guest/peers.sh tests/lab/guest/pingpong.sh tests/lab/guest/soft.sh \
 	tests/lab/guest/without.sh
 
 # In two.

@@ -129,6 +129,37 @@ static void SD_04_clients_share_a_node(void **state)
 	rig_free(two);
 }
 
+/* The buffer before a node is that of all its senders (XR-E5): a quiet one is paused for what another has sent. */
+static void XR_E5_senders_of_a_node_share_its_buffer(void **state)
+{
+	char path[SOFT_SINKFILE], model[MODEL];
+	struct soft_gauges gauges[2];
+	struct rig *one, *two;
+	uint64_t start;
+
+	(void)state;
+	in_scratch("file", path);
+	snprintf(model, sizeof(model), "sink=100,queue=16K,pause=1000,sinkfile=%s", path);
+	one = rig_modelled(model);
+	two = rig_modelled(model);
+	start = rig_clock;
+	rig_post_chain(one, 1, 3, 4096); /* 12 KiB */
+	rig_post_chain(two, 1, 1, 4096); /* 16 KiB: the buffer is full */
+	rig_post_chain(two, 2, 1, 4096); /* beyond it: its NIC stands still for 1000 */
+	assert_int_equal(complete_by(one, start + 300, 16), 3);
+	assert_int_equal(complete_by(two, start + 500, 16), 1);
+	assert_int_equal(complete_by(two, start + 999, 16), 0);
+	assert_int_equal(complete_by(two, start + 1000, 16), 1);
+	rig_post_chain(two, 3, 4, 4096); /* it is empty again */
+	assert_int_equal(complete_by(two, start + 1400, 16), 4);
+	soft_read_gauges(one->a.context, &gauges[0]);
+	soft_read_gauges(two->a.context, &gauges[1]);
+	assert_int_equal(gauges[0].pauses, 0);
+	assert_int_equal(gauges[1].pauses, 1);
+	rig_free(one);
+	rig_free(two);
+}
+
 static int open_with(const char *path)
 {
 	struct soft_attr attr = { .model = { .on = 1, .sink = 1 } };
@@ -169,5 +200,7 @@ static void SD_04_only_a_file_of_ones_own_is_a_node(void **state)
 RIG_TABLE(sink, cmocka_unit_test(SD_04_a_node_takes_its_time_for_each_4_kib),
 	  cmocka_unit_test(SD_04_a_nic_takes_its_time_for_each_4_kib),
 	  cmocka_unit_test_setup_teardown(SD_04_clients_share_a_node, make_scratch, remove_scratch),
+	  cmocka_unit_test_setup_teardown(XR_E5_senders_of_a_node_share_its_buffer, make_scratch,
+					  remove_scratch),
 	  cmocka_unit_test_setup_teardown(SD_04_only_a_file_of_ones_own_is_a_node, make_scratch,
 					  remove_scratch));

@@ -15,6 +15,7 @@
 #include "core/base/guard.h"
 #include "core/base/poison.h"
 #include "core/link/arena.h"
+#include "tests/vm.h"
 
 #define K 1024ull
 #define M (1024 * K)
@@ -430,6 +431,63 @@ static void no_byte_beyond_a_ring(void **state)
 	assert_false(may_write(true, 64 * K));
 }
 
+/* --- explicit huge pages (XR-39h) --- */
+
+/* The machine has them. */
+static bool gets_huge(void)
+{
+	char *memory = shunt_guard_map_large(4 * M, -1);
+	bool gets = !shunt_guard_set_huge(memory, 4 * M);
+
+	shunt_guard_unmap(memory, 4 * M);
+	return gets;
+}
+
+static void begin_huge(uint64_t bytes, uint64_t block)
+{
+	struct shunt_arena_memory memory = { .verbs = &verbs, .pd = &pd, .discard = discard, .base = base,
+					     .bytes = bytes, .reserved = 8 * M, .huge = true,
+					     .block_bytes = block, .regions = 1024 };
+
+	memset(&device, 0, sizeof(device));
+	assert_int_equal(shunt_arena_init(&arena, &memory), 0);
+}
+
+/* A block has them when it is registered and no longer. Its neighbours, the lines, and blocks that get none, do not. */
+static void blocks_have_huge_pages(void **state)
+{
+	uint8_t *untouched = base;
+	bool has = gets_huge();
+
+	(void)state;
+	base = shunt_guard_map_large(32 * M, -1);
+	begin_huge(32 * M, 4 * M);
+	for (int round = 0; round < 2; round++) {
+		assert_true(take(0, 64 * K));
+		assert_int_equal(vm_has(base + 8 * M, "ht"), has);
+		assert_false(vm_has(base, "ht") || vm_has(base + 12 * M, "ht"));
+		for (uint64_t at = 0; at < 64 * K; at++)
+			assert_int_equal(base[ring[0].offset + at], 0);
+		memset(base + ring[0].offset, 1, 64 * K);
+		give(0);
+		all_free_again();
+		assert_false(vm_has(base + 8 * M, "ht"));
+		assert_int_equal(device.discards, has ? 0 : round + 1);	/* huge ones are replaced */
+	}
+	device.refuses = true;
+	assert_false(take(0, 64 * K));
+	assert_false(vm_has(base + 8 * M, "ht"));
+	device.refuses = false;
+	finish();
+	begin_huge(32 * M, 1 * M);	/* less than a page */
+	assert_true(take(0, 64 * K));
+	assert_false(vm_has(base + ring[0].offset, "ht"));
+	give(0);
+	finish();
+	shunt_guard_unmap(base, 32 * M);
+	base = untouched;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -445,6 +503,7 @@ int main(void)
 		cmocka_unit_test(at_random),
 		cmocka_unit_test(no_byte_beyond_lines_or_arena),
 		cmocka_unit_test(no_byte_beyond_a_ring),
+		cmocka_unit_test(blocks_have_huge_pages),
 	};
 
 	base = mmap(NULL, 4096 * M, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

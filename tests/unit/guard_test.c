@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "core/base/guard.h"
+#include "tests/vm.h"
 
 #define K 1024ull
 #define BYTES (64 * K)
@@ -67,36 +68,16 @@ static void a_page_inside_is_forbidden(void **state)
 	assert_int_equal(write_at(4 * (uint64_t)page, (uint64_t)page, 2 * page), 0);
 }
 
-/* The flags of the mapping that begins there (proc_pid_smaps(5)), "" if there is none. */
-static void flags_of(const void *at, char flags[256])
-{
-	FILE *smaps = fopen("/proc/self/smaps", "r");
-	unsigned long from, to;
-	char line[512];
-	int here = 0;
-
-	assert_non_null(smaps);
-	flags[0] = '\0';
-	while (fgets(line, sizeof(line), smaps)) {
-		if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
-			here = from == (unsigned long)at;
-		if (here && !strncmp(line, "VmFlags:", 8))
-			snprintf(flags, 256, "%.250s", line + 8);
-	}
-	fclose(smaps);
-}
-
 static void neither_children_nor_dumps_have_it(void **state)
 {
-	char *memory = shunt_guard_map(BYTES, -1), flags[256];
+	char *memory = shunt_guard_map(BYTES, -1);
 
 	(void)state;
 	assert_non_null(memory);
 	shunt_guard_inside(memory + 4 * shunt_guard_page());
 	for (int part = 0; part < 6; part += part ? 1 : 4) { /* before, the page, behind it */
-		flags_of(memory + part * shunt_guard_page(), flags);
-		assert_non_null(strstr(flags, " dc")); /* do not copy area on fork */
-		assert_non_null(strstr(flags, " dd")); /* do not include area into core dump */
+		assert_true(vm_has(memory + part * shunt_guard_page(), "dc")); /* do not copy area on fork */
+		assert_true(vm_has(memory + part * shunt_guard_page(), "dd")); /* do not include area into core dump */
 	}
 	shunt_guard_unmap(memory, BYTES);
 }
@@ -148,6 +129,95 @@ static void a_file_is_shared(void **state)
 	assert_int_equal(errno, EBADF);
 }
 
+/* --- huge pages (RB-28, XR-39h) --- */
+
+#define LARGE SHUNT_GUARD_LARGE
+
+static bool is_aligned(const void *at)
+{
+	return !((uintptr_t)at % LARGE);
+}
+
+/* The guards are where they always are, and nothing is left of what was reserved for the alignment. */
+static void a_large_mapping_begins_with_a_huge_page(void **state)
+{
+	size_t page = shunt_guard_page();
+
+	(void)state;
+	for (int fd = -1, round = 0; round < 2; round++) {
+		char *memory;
+
+		if (round)
+			fd = memfd_create("large", MFD_CLOEXEC);
+		assert_true(!round || !ftruncate(fd, 4 * LARGE + 5));
+		memory = shunt_guard_map_large(4 * LARGE + 5, fd);
+		assert_non_null(memory);
+		assert_true(is_aligned(memory));
+		assert_true(vm_has(memory, "hg") && vm_has(memory, "dc") && vm_has(memory, "dd"));
+		assert_false(vm_has(memory - page, "wr") ||
+			     vm_has(memory + 4 * LARGE + page, "wr"));
+		memory[0] = memory[4 * LARGE + 4] = 1;
+		if (vm_gives_transparent(fd < 0 ? "enabled" : "shmem_enabled"))
+			assert_int_equal(
+				vm_huge(memory, fd < 0 ? "AnonHugePages:" : "ShmemPmdMapped:"),
+				LARGE / K);
+		shunt_guard_unmap(memory, 4 * LARGE + 5);
+		assert_false(is_mapped(memory - page, 4 * LARGE + page + shunt_guard_cost()));
+		if (fd >= 0)
+			close(fd);
+	}
+	assert_null(shunt_guard_map_large(SIZE_MAX - LARGE, -1));
+}
+
+/* Free explicit huge pages of the machine, or what may be made on demand. */
+static long huge_pages(void)
+{
+	char text[64] = "";
+	long pages = 0;
+
+	for (int i = 0; i < 2; i++) {
+		FILE *file = fopen(
+			i ? "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_overcommit_hugepages" :
+			    "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages",
+			"r");
+
+		if (file && fgets(text, sizeof(text), file))
+			pages += atol(text);
+		if (file)
+			fclose(file);
+	}
+	return pages;
+}
+
+/* All of them or none, and in each case zeroes that can be written to. */
+static void explicit_huge_pages_or_ordinary_ones(void **state)
+{
+	char *memory = shunt_guard_map_large(4 * LARGE, -1);
+	bool has = huge_pages() >= 2;
+
+	(void)state;
+	print_message("# explicit huge pages: %s\n", has ? "yes" : "no");
+	for (int round = 0; round < 3; round++) {
+		int result = shunt_guard_set_huge(memory + LARGE, 2 * LARGE);
+
+		assert_int_equal(!result, has);
+		assert_int_equal(vm_has(memory + LARGE, "ht"), has);
+		assert_true(vm_has(memory + LARGE, "dc") && vm_has(memory + LARGE, "dd"));
+		assert_false(vm_has(memory, "ht") || vm_has(memory + 3 * LARGE, "ht"));
+		for (size_t at = 0; at < 4 * LARGE; at += shunt_guard_page()) {
+			assert_int_equal(memory[at], at < LARGE || at >= 3 * LARGE ? !!round : 0);
+			memory[at] = 1;
+		}
+		assert_int_equal(shunt_guard_set_ordinary(memory + LARGE, 2 * LARGE), 0);
+		assert_false(vm_has(memory + LARGE, "ht"));
+		assert_int_equal(memory[LARGE], 0);
+	}
+	assert_true(shunt_guard_set_huge(memory + LARGE + 4096, LARGE)); /* no huge page begins there */
+	assert_false(vm_has(memory + LARGE + 4096, "ht"));
+	memory[LARGE + 4096] = 1;
+	shunt_guard_unmap(memory, 4 * LARGE);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -156,6 +226,8 @@ int main(void)
 		cmocka_unit_test(neither_children_nor_dumps_have_it),
 		cmocka_unit_test(nothing_is_left),
 		cmocka_unit_test(a_file_is_shared),
+		cmocka_unit_test(a_large_mapping_begins_with_a_huge_page),
+		cmocka_unit_test(explicit_huge_pages_or_ordinary_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

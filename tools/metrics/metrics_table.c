@@ -302,6 +302,8 @@ const struct shunt_metric shunt_metrics[] = {
 		  "What a class has now"),
 	CLASS("class_tcp_connections", GAUGE, "tcp.connections",
 	      "Connections of a class that are paced on TCP"),
+	CLASS("class_tcp_arrived_tokens", COUNTER, "tcp.arrived",
+	      "Tokens that connections of a class have brought on TCP"),
 	CLASS("class_reserved_tokens", GAUGE, "reserved",
 	      "Tokens that a class has reserved in this period"),
 	CLASS("class_tokens_granted", COUNTER, "granted", "Tokens that were granted"),

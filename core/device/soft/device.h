@@ -13,6 +13,8 @@
 /* Descriptors of the device, through soft_attr.keep and .drop. -1 and errno. */
 int soft_fd_keep(struct ibv_context *context, int fd);
 void soft_fd_drop(struct ibv_context *context, int fd);
+/* Maps a segment: ours, or a peer's. NULL and errno. */
+char *soft_segment_map(struct ibv_context *context, size_t bytes, int fd);
 
 #define container_of(pointer, type, member) \
 	((type *)((char *)(pointer) - offsetof(type, member)))
@@ -385,6 +387,8 @@ void soft_nic_leave(struct soft_context *context, uint64_t bytes);
 /* 0 or an errno. */
 int soft_sink_open(struct soft_context *context);
 void soft_sink_close(struct soft_context *context);
+/* Bytes that the node is still to deal with, in whole 4 KiB. nic.lock held. */
+uint64_t soft_sink_queue(const struct soft_context *context, uint64_t now);
 void soft_sink_take(struct soft_qp *qp, uint64_t now, uint64_t bytes);
 
 /* thread.c */

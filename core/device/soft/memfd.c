@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+#include "core/base/guard.h"
 #include "core/device/soft/device.h"
 
 #define SEGMENT_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
@@ -50,6 +51,14 @@ int soft_memfd(struct ibv_context *context, uint64_t bytes)
 		return -1;
 	}
 	return soft_fd_keep(context, fd);
+}
+
+/* In two processes each with its own mapping, whose page faults decide. */
+char *soft_segment_map(struct ibv_context *ibcontext, size_t bytes, int fd)
+{
+	const struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
+
+	return context->attr.large ? shunt_guard_map_large(bytes, fd) : shunt_guard_map(bytes, fd);
 }
 
 /*

@@ -18,7 +18,8 @@
  * The share of miss is the mean of n WQEs that compete for cache places. Charging the mean keeps the model free of
  * chance. So throughput does not step down where the cache is full. It falls while more is outstanding, and more is
  * outstanding because throughput falls, as in RDMAbox's Figure 1. The queue is a buffer on the way to the receivers.
- * It is counted where the bytes leave, so many senders to one receiver must be QPs of one process.
+ * It is counted where the bytes leave, so the senders to one receiver are QPs of one process. With `sink` it is what
+ * the node has not dealt with, of all processes that name the node.
  *
  * Bytes on their way are lost when a process is killed, as with an RNIC; exit and _exit wait for them. The statistics
  * have model_*: outstanding requests and bytes, misses, pauses and the time that the device was busy.
@@ -40,9 +41,14 @@ static uint64_t cache_cost(struct soft_gauges *gauges, const struct soft_model *
 	return model->miss * (gauges->wr - model->cache) / gauges->wr;
 }
 
-static uint64_t queue_cost(struct soft_gauges *gauges, const struct soft_model *model)
+/* With a node at the other end the buffer is before the node, and has what all of its senders have there. */
+static uint64_t queue_cost(struct soft_context *context, uint64_t now, uint64_t bytes)
 {
-	if (!model->queue || gauges->bytes <= model->queue)
+	const struct soft_model *model = &context->attr.model;
+	struct soft_gauges *gauges = &context->nic.gauges;
+	uint64_t queued = model->sink ? soft_sink_queue(context, now) + bytes : gauges->bytes;
+
+	if (!model->queue || queued <= model->queue)
 		return 0;
 	gauges->pauses++;
 	return model->pause;
@@ -88,7 +94,7 @@ uint64_t soft_nic_enter(struct soft_qp *qp, uint64_t bytes, bool doorbell)
 	gauges_enter(gauges, bytes);
 	missed = cache_cost(gauges, model);
 	cost = (doorbell ? model->doorbell : 0) + model->wqe + wire_cost(model, bytes) + missed +
-	       queue_cost(gauges, model) + model->block * soft_nic_blocks(bytes);
+	       queue_cost(context, now, bytes) + model->block * soft_nic_blocks(bytes);
 	work(&gauges->busy_until, now, cost);
 	work(&qp->unit_until, now, model->qp ? model->qp + missed : 0);
 	gauges->busy_ns += cost;

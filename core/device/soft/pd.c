@@ -12,11 +12,23 @@
 
 #define ARENA_BYTES_MIN (16ull << 20)
 
+static uint64_t round_up(uint64_t bytes, uint64_t to)
+{
+	return (bytes + to - 1) / to * to;
+}
+
 static uint64_t page_round(uint64_t bytes)
 {
-	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	return round_up(bytes, shunt_guard_page());
+}
 
-	return (bytes + page - 1) / page * page;
+/* Huge pages are the file's, so a block has whole ones where the arena begins with one. Small arenas have none. */
+static uint64_t arena_begin(const struct soft_context *context, uint64_t queues)
+{
+	uint64_t least = page_round(queues) + shunt_guard_page(); /* between queues and arena */
+	bool large = context->attr.large && context->attr.arena_bytes >= ARENA_BYTES_MIN;
+
+	return large ? round_up(least, SHUNT_GUARD_LARGE) : least;
 }
 
 static int segment_map(struct soft_pd *pd, uint64_t arena_bytes)
@@ -27,7 +39,7 @@ static int segment_map(struct soft_pd *pd, uint64_t arena_bytes)
 	pd->fd = soft_memfd(pd->ibv.context, pd->bytes);
 	if (pd->fd < 0)
 		return errno;
-	pd->segment = shunt_guard_map(pd->bytes, pd->fd);
+	pd->segment = soft_segment_map(pd->ibv.context, pd->bytes, pd->fd);
 	if (pd->segment) {
 		shunt_guard_inside(pd->segment + pd->arena_offset - shunt_guard_page());
 		return 0;
@@ -60,9 +72,8 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *ibcontext)
 	pd->ibv.context = ibcontext;
 	pd->bell = pd->handle = -1;
 	pd->queue_bytes = (segment_queue_bytes(context->attr.max_qp_wr) + 4095) & ~4095ull;
-	pd->arena_offset = page_round(SEGMENT_QUEUE_OFFSET +
-				      context->attr.max_qp * pd->queue_bytes) +
-			   shunt_guard_page();	/* between queues and arena */
+	pd->arena_offset = arena_begin(context, SEGMENT_QUEUE_OFFSET +
+							context->attr.max_qp * pd->queue_bytes);
 	if (context->attr.max_qp < SEGMENT_QUEUES)
 		pd->queues_used = UINT64_MAX << context->attr.max_qp;	/* there are none */
 	errno = segment_map_some(pd, context->attr.arena_bytes);
@@ -147,10 +158,13 @@ void soft_map_most(struct ibv_pd *ibpd, uint64_t bytes)
 	container_of(ibpd, struct soft_pd, ibv)->map_most = bytes;
 }
 
-/* A peer keeps the file's lock for as long as it likes, by a write() from memory whose pages do not come. */
+/* A part of a huge page would be split off, one 4 KiB page after the other. */
 bool soft_arena_gives_pages(struct ibv_pd *ibpd)
 {
-	return !container_of(ibpd, struct soft_pd, ibv)->apart;
+	const struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
+	const struct soft_context *context = container_of(ibpd->context, struct soft_context, ibv);
+
+	return !pd->apart && !context->attr.large;
 }
 
 int soft_arena_discard(struct ibv_pd *ibpd, void *addr, size_t bytes)
@@ -160,7 +174,8 @@ int soft_arena_discard(struct ibv_pd *ibpd, void *addr, size_t bytes)
 
 	if (offset < pd->arena_offset || offset > pd->bytes || bytes > pd->bytes - offset)
 		return -EINVAL;
-	if (!bytes || !soft_arena_gives_pages(ibpd))
+	/* A stranger keeps the file's lock for as long as it likes, by a write() from memory whose pages do not come. */
+	if (!bytes || pd->apart)
 		return 0;
 	/* libc's fallocate() is a cancellation point, and a reader that gives back its ring comes here (core/poll/cancel.h). */
 	if (syscall(SYS_fallocate, pd->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes))

@@ -73,15 +73,17 @@ static struct soft_peer *peer_find(struct soft_pd *pd, const struct stat *stat)
 	return NULL;
 }
 
-static int peer_map(struct soft_peer *peer, int fd, const struct stat *stat, uint64_t most)
+static int peer_map(const struct soft_pd *pd, struct soft_peer *peer, int fd,
+		    const struct stat *stat)
 {
+	uint64_t most = pd->map_most;
 	uint64_t segment_bytes = (uint64_t)stat->st_size;
 	const struct segment_header *header;
 
 	peer->device = stat->st_dev;
 	peer->inode = stat->st_ino;
 	peer->bytes = most && most < segment_bytes ? most : segment_bytes;
-	peer->base = shunt_guard_map(peer->bytes, fd);
+	peer->base = soft_segment_map(pd->ibv.context, peer->bytes, fd);
 	if (!peer->base)
 		return -errno;
 	header = (const struct segment_header *)peer->base;
@@ -134,7 +136,7 @@ static int peer_get(struct soft_pd *pd, int fd, const struct stat *stat, struct 
 	if (known)
 		return 0;
 	fresh = calloc(1, sizeof(*fresh));
-	err = fresh ? peer_map(fresh, fd, stat, pd->map_most) : -ENOMEM;
+	err = fresh ? peer_map(pd, fresh, fd, stat) : -ENOMEM;
 	if (err) {
 		free(fresh);
 		return err;

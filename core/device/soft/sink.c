@@ -11,7 +11,7 @@
 #include <unistd.h>
 #include "core/device/soft/device.h"
 
-enum { FILE_BYTES = 4096 };
+enum { FILE_BYTES = 4096, BLOCK = 4096 };
 #define EXTRA_MOST 1000000000ull
 /* A queue at the node is never so long: busy_until is of another clock, before a reboot, say. */
 #define QUEUE_MOST 60000000000ull
@@ -68,15 +68,28 @@ void soft_sink_close(struct soft_context *context)
 		munmap(context->nic.sink, FILE_BYTES);
 }
 
+/* ns that it takes the node for 4 KiB. */
+static uint64_t block_cost(const struct soft_context *context)
+{
+	uint64_t extra = soft_load(&context->nic.sink->extra);
+
+	return context->attr.model.sink + (extra < EXTRA_MOST ? extra : EXTRA_MOST);
+}
+
+/* By its time, so bytes of a process that has been killed do not stay in it. */
+uint64_t soft_sink_queue(const struct soft_context *context, uint64_t now)
+{
+	uint64_t until = soft_load(&context->nic.sink->busy_until), cost = block_cost(context);
+
+	return cost && until > now && until - now <= QUEUE_MOST ? (until - now) / cost * BLOCK : 0;
+}
+
 /* nic.lock held: the QP's word is guarded by it, the node's is not. */
 void soft_sink_take(struct soft_qp *qp, uint64_t now, uint64_t bytes)
 {
-	const struct soft_model *model = &qp->context->attr.model;
 	struct soft_sink *sink = qp->context->nic.sink;
-	uint64_t until, next, extra = soft_load(&sink->extra), cost;
+	uint64_t until, next, cost = block_cost(qp->context) * soft_nic_blocks(bytes);
 
-	cost = model->sink + (extra < EXTRA_MOST ? extra : EXTRA_MOST);
-	cost *= soft_nic_blocks(bytes);
 	if (!cost)
 		return;
 	until = soft_load(&sink->busy_until);

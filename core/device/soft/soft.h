@@ -36,6 +36,7 @@ struct soft_attr {
 	uint32_t max_cqe;	/* entries of one CQ [65536] */
 	uint32_t max_inline;	/* bytes that IBV_SEND_INLINE may carry [1 GiB - 1] */
 	uint64_t arena_bytes;	/* address space of a domain's arena, backed on touch [1 GiB] */
+	bool large;		/* segments, and those of peers as mapped here, ask for transparent huge pages [no] */
 	int zero_based;		/* 1: a peer calls the first byte of an arena 0. 0: as its owner does, which tells
 				 * the peer where the arena lies in this process [0] */
 	int engine_thread;	/* 0: the poster executes its own WRs during post_send (default); 1: a
@@ -81,7 +82,7 @@ uint64_t soft_qp_mapped(struct ibv_qp *qp);
 
 /* Gives the pages of [addr, addr+bytes) of the arena back to the system; they read as zero after. */
 int soft_arena_discard(struct ibv_pd *pd, void *addr, size_t bytes);
-/* That is no use for memory that a stranger reaches. */
+/* Rings may do so. That is no use for memory that a stranger reaches, and for huge pages only blocks do. */
 bool soft_arena_gives_pages(struct ibv_pd *pd);
 
 /*

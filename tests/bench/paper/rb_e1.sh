@@ -7,7 +7,8 @@
 # shellcheck source-path=SCRIPTDIR source=common.sh
 set -u
 . "$(dirname "$0")/common.sh"
-need "$model_iops"
+engine=$builddir/tests/engine/modelled
+need "$model_iops" "$engine"
 
 heading "RB-E1 (RDMAbox, Figure 1): the NIC as the bottleneck" \
 	"1 QP: IOPS rise, peak at 4 threads, then fall, while in-flight operations and completion time grow on"
@@ -22,6 +23,18 @@ iops_beside "$out/rb_e1.dat" "$out/rb_e1.nocache.dat" | awk '
 awk '$2 > best { best = $2; at = $1 } { last = $2; n = $1; inflight = $3 }
 	END { printf "\npeak at %d threads; with %d threads %.0f%% of it, and %d in flight\n", at, n,
 		100 * last / best, inflight }' "$out/rb_e1.dat"
+
+echo
+echo "--- the engine over the same model: streams that write 4 KiB, batch=single, and their window at the peak"
+"$engine" 'more*' 2> /dev/null | awk -v out="$out" '
+	BEGIN { printf "%7s | %9s %9s | %9s %9s | %9s %9s\n", "streams", "kIOPS", "in flight", "kIOPS", "in flight", "kIOPS", "in flight"
+		printf "%7s | %19s | %19s | %19s\n", "", "with a WQE cache", "without", "with it and a window" }
+	/^# engine connectx3 / { open[$4] = $5; wrs[$4] = $6 }
+	/^# engine connectx3,/ { plain[$4] = $5; plain_wrs[$4] = $6 }
+	/^# engine window/ { kept[$4] = $5; kept_wrs[$4] = $6; most = $4 }
+	END { for (n = 1; n <= most; n++) {
+		printf "%7d | %9.1f %9d | %9.1f %9d | %9.1f %9d\n", n, open[n], wrs[n], plain[n], plain_wrs[n], kept[n], kept_wrs[n]
+		print n, open[n], plain[n], kept[n] > (out "/rb_e1.engine.dat") } }'
 
 draw_iops rb_e1 "RB-E1: writes a second by IO threads, 1 QP, model $model" << END
 plot '$out/rb_e1.dat' using 1:2 with linespoints lw 2 title "kIOPS", \

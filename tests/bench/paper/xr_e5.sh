@@ -8,6 +8,7 @@
 set -u
 . "$(dirname "$0")/common.sh"
 need "$model_iops"
+need jq ps
 need_shunt
 model=${MODEL:-gbit=56,wqe=30,delay=850,queue=1M,pause=5000}
 # The same at a seventh of the speed, so that the modelled link is slower than two cores are.
@@ -48,8 +49,40 @@ perf xr_e5 --transports tcp --depth 4 \
 	--variant "window256K=SHUNT_TUNE=window=256K,frag=64K" \
 	"incast:$senders:128K"
 perf_table xr_e5 MB/s=megabytes_per_second to-tcp=ratio_to_tcp p50us=p50_us p99us=p99_us bytes/wr=bytes_per_wr link=link_share
+
+# Processes that send to one node, whose buffer is that of all of them: it deals with 4 KiB in 32.8 us, and a pause is
+# shorter than the buffer takes to empty.
+processes=${PROCESSES:-8}
+shared="sink=32768,queue=1M,pause=6000000,sinkfile=$work/node"
+
+# of_processes NAME WORDS: requests of 64 KiB, 16 outstanding at each sender.
+of_processes() {
+	local rings=slow_ms=0,ring_min=2M,ring_max=2M who="\$(ps -o pid= --ppid \"\$(ps -o ppid= \"\$SERVER_PID\")\")"
+	rm -f "$work/node"
+	SHUNT_TUNE=poll=event $shunt perf qos --clients "$processes" --depth 16 --request 64K --total 100000 --period 0.5 \
+		--warm 1 --periods 4 --client SHUNT_SOFT_MODEL="$shared" --client SHUNT_TUNE="$rings,$2" \
+		--server SHUNT_TUNE="$rings" --json "$work/qos" \
+		--at "5:for pid in $who; do $shunt stat --json \$pid 2> /dev/null; done > '$work/stat'; true" \
+		> "$work/table" 2>&1 || {
+		cat "$work/table"
+		exit 1
+	}
+	jq -r --arg name "$1" --slurpfile stat "$work/stat" '
+		[$stat[][] | select(.counters.model_pauses != null) | .counters] as $senders |
+		[$name, (.completed | add / length), ($senders | map(.model_pauses) | add), ($senders | map(.wr) | add)] |
+		@tsv' "$work/qos" | awk -F '\t' '{ printf "%-16s %10.1f %10d %10d\n", $1, $2 * 65536 / 0.5 / 1e6, $3, $4 }'
+}
+echo
+echo "--- $processes processes that send to one, real time, model $shared"
+printf '%-16s %10s %10s %10s\n' "" MB/s pauses requests
+{
+	of_processes "no window" admit=none,window=0,window_wr=0
+	of_processes "window 1M" window=1M
+	of_processes "window 128K" window=128K
+	of_processes "window 64K" window=64K
+} | tee "$work/processes"
+echo
 bars xr_e5.virtual "XR-E5: writes of 12 threads, virtual time" "GB/s" "$out/xr_e5.virtual.dat"
 bars xr_e5 "XR-E5: incast of $senders" "MB/s" "$(perf_grid xr_e5 megabytes_per_second)"
-not_here "CNPs, and senders on machines of their own: the model counts its buffer where the bytes leave, so the
-senders are connections of one process. In real time two processes and two devices' threads share two
+not_here "CNPs, and senders on machines of their own. In real time all processes and devices' threads share two
 cores; TCP has no model and stands there only for comparison."
