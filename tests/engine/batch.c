@@ -503,6 +503,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(bytes_under_way_gather_more),
 		cmocka_unit_test(refused_wr_holds_nothing),
 		cmocka_unit_test(much_is_not_held),
+		cmocka_unit_test(a_handback_is_behind_its_bytes),
 		cmocka_unit_test(window_shrinks_wrs_grow),
 		cmocka_unit_test(window_is_kept),
 		cmocka_unit_test(incast_without_rnr),

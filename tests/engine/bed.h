@@ -125,6 +125,9 @@ void sends_wake_who_waits_for_them(void **state);
 void a_last_look_goes_on(void **state);
 void no_handler_comes_while_an_event_is_taken(void **state);
 
+/* order.c */
+void a_handback_is_behind_its_bytes(void **state);
+
 /* remote_read.c */
 void inline_or_fetched(void **state);
 void staged_bytes_stay_until_fetched(void **state);

@@ -25,6 +25,7 @@ tests_engine_batch_SOURCES = \
 	tests/engine/elsewhere.c \
 	tests/engine/events.c \
 	tests/engine/redirect.c tests/engine/short_lived.c tests/engine/unclaimed.c tests/engine/faults.c \
+	tests/engine/order.c \
 	tests/engine/owed.c \
 	tests/engine/path.c \
 	tests/engine/remote_read.c \
