@@ -75,6 +75,10 @@ void free_again(void);
 /* Its device carries nothing out. */
 void stall(bool on);
 
+/* batch.c: another thread comes when a WR is posted the next time, and finds the lane taken. */
+void hook(void (*then)(void));
+void unhook(void);
+
 /* --- what that lane has posted since the bed was made --- */
 
 #define COUNTED(field) (bed.lane[0]->counters.field - bed.before.field)
@@ -126,6 +130,8 @@ void a_last_look_goes_on(void **state);
 void no_handler_comes_while_an_event_is_taken(void **state);
 
 /* order.c */
+void much_lets_others_in(void **state);
+void without_fragments_others_wait(void **state);
 void a_handback_is_behind_its_bytes(void **state);
 
 /* remote_read.c */

@@ -5,6 +5,8 @@
 #include "core/device/soft/soft.h"
 #include "tests/engine/bed.h"
 
+#define LARGE 3		/* streams that send much, pairs 0 to 2 */
+#define SMALL 100	/* bytes of pair 3's message */
 #define FRAGMENT 4096
 
 static struct soft_trace trace[256];
@@ -23,6 +25,83 @@ static void end_trace(void)
 static enum shunt_imm type_of(const struct soft_trace *wr)
 {
 	return ntohl(wr->imm_data) >> SHUNT_IMM_SHIFT;
+}
+
+/* --- others get in between the fragments of much (XR-22, PF-14) --- */
+
+static void send_small(void)
+{
+	assert_int_equal(put(LARGE, 0, SMALL, 0), SMALL);
+}
+
+/* Bytes that were posted before the small message. */
+static uint64_t bytes_ahead(void)
+{
+	uint64_t bytes = 0;
+
+	for (const struct soft_trace *wr = trace; wr->bytes != SMALL; wr++) {
+		assert_true(wr->wr_id && wr < &trace[sizeof(trace) / sizeof(trace[0]) - 1]);
+		bytes += wr->bytes;
+	}
+	return bytes;
+}
+
+static void make_senders(uint64_t frag)
+{
+	struct shunt_config config = small_config(HYBRID);
+
+	config.ring_min = 256 << 10;
+	config.frag_bytes = frag;
+	make_bed(&config, LARGE + 1);
+	begin_trace();
+}
+
+/* The message comes while one large send is being posted. */
+static uint64_t ahead_of_another_thread(uint64_t frag)
+{
+	uint64_t bytes;
+
+	make_senders(frag);
+	hook(send_small);
+	assert_int_equal(put(0, 0, BUFFER, 0), BUFFER);
+	unhook();
+	bytes = bytes_ahead();
+	end_trace();
+	end_bed();
+	return bytes;
+}
+
+/* It is the last in the queue, behind streams with full stages. */
+static uint64_t ahead_in_the_queue(uint64_t frag)
+{
+	uint64_t bytes;
+
+	make_senders(frag);
+	busy();
+	for (int i = 0; i < LARGE; i++)
+		assert_int_equal(put(i, 0, BUFFER, 0), BUFFER);
+	send_small();
+	free_again();
+	bytes = bytes_ahead();
+	end_trace();
+	end_bed();
+	return bytes;
+}
+
+void much_lets_others_in(void **state)
+{
+	(void)state;
+	assert_int_equal(ahead_of_another_thread(FRAGMENT), FRAGMENT);
+	/* The first WR of a turn may end with the ring or the stage, so it may be short. */
+	assert_in_range(ahead_in_the_queue(FRAGMENT), LARGE * FRAGMENT, LARGE * (2 * FRAGMENT - 1));
+}
+
+/* The control experiment: what is no fragment lets nobody in. */
+void without_fragments_others_wait(void **state)
+{
+	(void)state;
+	assert_int_equal(ahead_of_another_thread(1 << 20), BUFFER);
+	assert_int_equal(ahead_in_the_queue(1 << 20), LARGE * BUFFER);
 }
 
 /* --- a switch (PF-02) --- */
