@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The scripts of tests/bench/paper with settings so small that their figures mean nothing: each ends well, its tables have
-# the rows that were asked for, and numbers in them.
+# The scripts of tests/bench/paper with settings so small that their figures mean nothing: each ends well, names its
+# machine, its tables have the rows that were asked for, and numbers in them.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"
 paper=$top_srcdir/tests/bench/paper
@@ -18,6 +18,8 @@ tiny() {
 		return
 	fi
 	[ $status = 0 ] || problem "$name: exit status $status: $(tail -5 "$work/said")"
+	grep -qE '^machine: .+, [0-9]+ of them, [0-9]+ GB; Linux [0-9].*; TCP [a-z]+$' "$work/said" ||
+		problem "$name: no machine: $(head -5 "$work/said")"
 	found=$(grep -cE -- "$pattern" "$work/said")
 	[ "$found" = "$rows" ] || problem "$name: $found rows, not $rows: $(cat "$work/said")"
 	! grep -qiE '\bnan\b|\binf\b|no picture: gnuplot failed|[a-z_]+\.sh: line' "$work/said" ||
