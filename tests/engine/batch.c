@@ -513,6 +513,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(refused_credit_is_given_later),
 		cmocka_unit_test(credit_is_for_the_link),
 		cmocka_unit_test(mutual_starvation_ends),
+		cmocka_unit_test(a_lost_credit_is_asked_for),
+		cmocka_unit_test(a_stopped_reader_is_asked_once),
 		cmocka_unit_test(a_send_waits_once),
 		cmocka_unit_test(writable_means_room),
 		cmocka_unit_test(streams_are_spread),

@@ -104,6 +104,8 @@ void without_credit_there_is_rnr(void **state);
 void refused_credit_is_given_later(void **state);
 void credit_is_for_the_link(void **state);
 void mutual_starvation_ends(void **state);
+void a_lost_credit_is_asked_for(void **state);
+void a_stopped_reader_is_asked_once(void **state);
 void a_send_waits_once(void **state);
 void writable_means_room(void **state);
 
