@@ -109,7 +109,7 @@ struct shunt_engine {
 	_Atomic uint64_t other_keys;	/* questions of hosts that have another key than ours, or one of the two has none */
 	_Atomic uint64_t turned_away;	/* processes that came to a gate without a ticket, or from this host */
 	_Atomic uint64_t proven, disproven;	/* connections that a peer has shown it holds, and that it could not */
-	_Atomic uint64_t grows, shrinks, pins, failovers, probes;
+	_Atomic uint64_t grows, shrinks, pins, failovers, probes, nops;
 	_Atomic uint64_t reconnects, returns;	/* links made anew after a failover, streams that are on them again */
 	_Atomic uint64_t bypassed, bypassing;	/* streams reset for bytes that went past a link (core/stream/bypass.h): a peer's, and our program's */
 	_Atomic uint64_t mocked;	/* an operator's words that have changed a stream's track */

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The scripts of tests/bench/paper with settings so small that their figures mean nothing: each ends well, its tables have
-# the rows that were asked for, and numbers in them.
+# The scripts of tests/bench/paper with settings so small that their figures mean nothing: each ends well, names its
+# machine, its tables have the rows that were asked for, and numbers in them.
 set -u
 . "${top_srcdir:?}/tests/lib.sh"
 paper=$top_srcdir/tests/bench/paper
@@ -18,6 +18,8 @@ tiny() {
 		return
 	fi
 	[ $status = 0 ] || problem "$name: exit status $status: $(tail -5 "$work/said")"
+	grep -qE '^machine: .+, [0-9]+ of them, [0-9]+ GB; Linux [0-9].*; TCP [a-z]+$' "$work/said" ||
+		problem "$name: no machine: $(head -5 "$work/said")"
 	found=$(grep -cE -- "$pattern" "$work/said")
 	[ "$found" = "$rows" ] || problem "$name: $found rows, not $rows: $(cat "$work/said")"
 	! grep -qiE '\bnan\b|\binf\b|no picture: gnuplot failed|[a-z_]+\.sh: line' "$work/said" ||
@@ -34,6 +36,7 @@ tiny rb_e7 12 "^ +$n \| +$n \|( +$n){3} \|.*%$"
 tiny rb_e9 2 "^(redis|memcached) +50:64 +95% \|( +$n){4} \|( +$n){4} \|( +$n){3}$" SETS=50:64 MIXES=95 CONNECTIONS=2
 tiny rb_e11 2 "^(write|read) +128K +$n +$n +$n " LENGTH=1 BLOCKS=128K
 tiny xr_e1 2 "^ +(8|4096)( +$n){4} \|" SIZES="8 4096" TRIPS=200 TCP_TRIPS=50
+tiny xr_22 2 "^128K +(64K|1M)( +$n){2}$" FRAGS="64K 1M" WINDOWS=128K GBIT=8 TRIPS=20
 tiny ln_t2 2 "^ +(4096|65536) +$n +$n$" SETS="4096 65536" MS=3
 tiny ln_e1 1 "^ +4K +$n \( *$n %\) +$n \( *$n %\) +[-+]$n %$" SIZES=4K LENGTH=0.2 PIN=none
 tiny ln_t3 4 "^(tcp|shunt) +(write|read) +$n \( *$n %\) +$n \( *$n %\) +[-+]$n % +-?$n$" SIZE=4K LENGTH=0.2 PIN=none

@@ -87,6 +87,7 @@ static void put_counters(struct shunt_json *text, struct shunt_engine *engine,
 	shunt_json_number(text, "links_evicted", atomic_load(&engine->evicted));
 	shunt_json_number(text, "failovers", atomic_load(&engine->failovers));
 	shunt_json_number(text, "keepalive_probes", atomic_load(&engine->probes));
+	shunt_json_number(text, "nops", atomic_load(&engine->nops));
 	shunt_json_number(text, "comebacks", atomic_load(&engine->reconnects));
 	shunt_json_number(text, "streams_returned", atomic_load(&engine->returns));
 	shunt_json_number(text, "bypassed", atomic_load(&engine->bypassed));

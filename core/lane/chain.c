@@ -309,6 +309,13 @@ static __attribute__((noinline)) bool write_records(struct shunt_chain *chain,
 	return true;
 }
 
+/* A stream has put so many bytes into the chain, and others wait for their turn (XR-22). */
+static inline bool had_its_turn(const struct shunt_lane *lane, uint64_t bytes)
+{
+	return __builtin_expect(bytes >= lane->frag_bytes, 0) &&
+	       atomic_load_explicit(&lane->waiting, memory_order_relaxed);
+}
+
 enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_seat *seat)
 {
 	struct shunt_lane *lane = chain->lane;
@@ -316,7 +323,7 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 	struct shunt_send_stage *stage = &out->stage;
 	uint64_t staged = atomic_load_explicit(&out->staged, memory_order_acquire);
 	uint64_t limit = shunt_seat_limit(out), end = staged < limit ? staged : limit;
-	uint64_t offset = atomic_load_explicit(&out->posted, memory_order_relaxed);
+	uint64_t begun = atomic_load_explicit(&out->posted, memory_order_relaxed), offset = begun;
 	enum shunt_wr_part part_of = SHUNT_WR_WHOLE;
 
 	shunt_assert_held(&chain->lane->lock);
@@ -357,6 +364,8 @@ enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_s
 			shunt_wr_silence(&chain->wr[i]);
 		chain->bytes += piece;
 		offset += piece;
+		if (offset < end && part_of != SHUNT_WR_AHEAD && had_its_turn(lane, offset - begun))
+			return SHUNT_CHAIN_OTHERS;
 	}
 	return offset < staged ? SHUNT_CHAIN_RING_FULL : SHUNT_CHAIN_ALL;
 }

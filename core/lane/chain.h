@@ -23,10 +23,11 @@ bool shunt_chain_control(struct shunt_chain *chain, struct shunt_seat *seat, enu
 enum shunt_chain_took {
 	SHUNT_CHAIN_STALLED,	/* no credit, or the window is closed */
 	SHUNT_CHAIN_RING_FULL,	/* the rest has no room at the peer */
+	SHUNT_CHAIN_OTHERS,	/* a fragment is in it, and other streams are waiting */
 	SHUNT_CHAIN_ALL,
 };
 
-/* Adds WRs for what the stream has staged. */
+/* Adds WRs for what the stream has staged, but no more than a fragment at once while others wait (XR-22). */
 enum shunt_chain_took shunt_chain_data(struct shunt_chain *chain, struct shunt_seat *seat);
 /* Whether work of the stream is in the chain that is under construction. */
 bool shunt_chain_has(const struct shunt_chain *chain, const struct shunt_seat *seat);

@@ -407,6 +407,14 @@ static bool can_wait(const struct shunt_lane *lane)
 	       lane->rq_depth / 2 + SHUNT_CONTROL_RESERVE;
 }
 
+void shunt_lane_announce(struct shunt_lane *lane)
+{
+	shunt_assert_held(&lane->group->lock);
+	lane->granted = lane->reposted;
+	atomic_store(&lane->lane_value, lane->reposted);
+	atomic_store(&lane->lane_due, true);
+}
+
 void shunt_lane_repost(struct shunt_lane *lane)
 {
 	int result;
@@ -422,8 +430,7 @@ void shunt_lane_repost(struct shunt_lane *lane)
 	}
 	if (lane->reposted - lane->granted < lane->rq_depth / 2)
 		return;
-	lane->granted = lane->reposted;
-	atomic_store(&lane->lane_value, lane->reposted);
-	atomic_store(&lane->lane_due, true);
+	lane->repeated = false;
+	shunt_lane_announce(lane);
 	shunt_roster_kick(lane->group, lane);
 }

@@ -120,6 +120,7 @@ struct shunt_lane {
 	bool metered; /* link.arrivals has a say in data messages */
 	_Atomic bool lane_due;		/* a LANE message is to be sent */
 	_Atomic uint64_t lane_value;
+	bool repeated;			/* group.lock: the present lane_value was said again (nop.h) */
 	bool kicked;			/* in polled.kick_lanes */
 	struct shunt_lane *next_kick, *next_repost;
 	struct shunt_lane *next_in_group;			/* group.lanes */
@@ -135,6 +136,7 @@ struct shunt_lane {
 	uint64_t seen_sent, seen_received;	/* at the last look */
 	uint64_t seen_retired;	/* lane.retired at the last look */
 	uint64_t stuck_since;	/* ns: the look at which seen_retired was new and a completion awaited; 0: none is */
+	uint64_t nop_allowed;	/* lane.allowed when a NOP was sent, and one; 0: none was */
 	uint64_t probe;			/* number of the WR that asks whether the peer is there */
 	uint64_t asked_at;		/* ns: when a command has posted `probe`; 0: none waits for it. lane.lock */
 
@@ -224,6 +226,8 @@ void shunt_lane_break(struct shunt_lane *lane);
 
 /* Posts the receives that were consumed and tells the peer when it is due. group.lock held. */
 void shunt_lane_repost(struct shunt_lane *lane);
+/* A LANE message is due, with all receives that were posted. group.lock held; the caller has the lane served. */
+void shunt_lane_announce(struct shunt_lane *lane);
 int shunt_lane_post_receives(struct shunt_lane *lane, uint32_t count);
 
 #endif

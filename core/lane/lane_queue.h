@@ -6,7 +6,7 @@
  * Batching. A lane that another thread holds, or that may not post, does not make a sender wait. The bytes are copied
  * into the stream's stage (64 KiB), the stream is queued, the sender leaves. The holder serves the queue until it is
  * empty. Work requests are built then and not before, so waiting bytes are merged. Between the fragments of a large
- * send the queue is served too.
+ * send the queue is served too. While others wait in it, a stream posts a fragment and goes to its end (XR-22).
  *
  * `batch` says what becomes of contiguous bytes of a stream, and of several work requests:
  *

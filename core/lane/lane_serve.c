@@ -120,10 +120,10 @@ static void drop_rest(struct shunt_seat *seat, uint32_t work)
 
 /*
  * Posts the stream's bytes, as far as they have room. *behind: the work that has to wait with the
- * rest of them. False: no credit, or the window is closed.
+ * rest of them. SHUNT_CHAIN_ALL, or why all of its work comes later: STALLED or OTHERS.
  */
-static bool serve_data(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t *work,
-		       uint32_t *behind)
+static enum shunt_chain_took serve_data(struct shunt_lane *lane, struct shunt_seat *seat,
+					uint32_t *work, uint32_t *behind)
 {
 	struct shunt_seat_out *out = &seat->out;
 	enum shunt_chain_took took;
@@ -131,12 +131,12 @@ static bool serve_data(struct shunt_lane *lane, struct shunt_seat *seat, uint32_
 	shunt_assert_held(&lane->lock);
 	for (;;) {
 		took = shunt_chain_data(lane->chain, seat);
-		if (took == SHUNT_CHAIN_STALLED)
-			return false;
+		if (took == SHUNT_CHAIN_STALLED || took == SHUNT_CHAIN_OTHERS)
+			return took;
 		if (took == SHUNT_CHAIN_ALL)
 			break;
 		if (!shunt_chain_flush(lane->chain))
-			return false;
+			return SHUNT_CHAIN_STALLED;
 		if (is_unwanted(lane, seat)) {
 			drop_rest(seat, *work);
 			break;
@@ -150,7 +150,7 @@ static bool serve_data(struct shunt_lane *lane, struct shunt_seat *seat, uint32_
 		}
 	}
 	*work &= ~(SHUNT_WORK_DATA | *behind);
-	return true;
+	return SHUNT_CHAIN_ALL;
 }
 
 /* The peer is to get no room: whoever lets go of it does that work. */
@@ -175,16 +175,17 @@ static enum shunt_imm type_of(const struct shunt_seat *seat, enum shunt_imm type
 		       type;
 }
 
-/* Serves one stream's work. False: credit ran out; what is left is queued again. */
+/* Serves one stream's work. The rest is queued again, behind the others. False: credit ran out. */
 static bool serve_stream(struct shunt_lane *lane, struct shunt_seat *seat, uint32_t work)
 {
+	enum shunt_chain_took took = SHUNT_CHAIN_STALLED;
 	struct shunt_chain *chain = lane->chain;
 	uint32_t behind = 0;
 	bool released;
 
 	/* Queued again since it was served: what `posted` and `release` say is true only after the doorbell. */
 	if (shunt_chain_has(chain, seat) && !shunt_chain_flush(chain))
-		goto stalled;
+		goto later;
 	released = atomic_load_explicit(&seat->release, memory_order_relaxed) &
 		   SHUNT_RELEASE_POSTED;
 	if (__builtin_expect(work & SHUNT_WORK_DONE, 0)) {
@@ -206,18 +207,21 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_seat *seat, uint3
 			if (!withholds(&seat->in, controls[i].work) &&
 			    !shunt_chain_control(chain, seat, type, controls[i].work,
 						 control_value(lane, seat, type, controls[i].work)))
-				goto stalled;
+				goto later;
 			work &= ~controls[i].work;
 		}
-		if (i == 0 && work & SHUNT_WORK_DATA && !serve_data(lane, seat, &work, &behind))
-			goto stalled;
+		if (i || !(work & SHUNT_WORK_DATA))
+			continue;
+		took = serve_data(lane, seat, &work, &behind);
+		if (took != SHUNT_CHAIN_ALL)
+			goto later;
 	}
 	if (__builtin_expect(behind, 0))
 		shunt_lane_hold(lane, seat, behind);	/* until the next credit, or ring */
 	return true;
-stalled:
+later:
 	shunt_lane_enqueue(lane, seat, work | behind);
-	return false;
+	return took == SHUNT_CHAIN_OTHERS;
 }
 
 void shunt_lane_serve(struct shunt_lane *lane)

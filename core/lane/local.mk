@@ -11,6 +11,7 @@ lane_sources = \
 	core/lane/lane_stats.c core/lane/lane_stats.h \
 	core/lane/lane_trace.c core/lane/lane_trace.h \
 	core/lane/lanes.c core/lane/lanes.h \
+	core/lane/nop.c core/lane/nop.h \
 	core/lane/remote_read.c core/lane/remote_read.h \
 	core/lane/roster.c core/lane/roster.h \
 	core/lane/seats.c core/lane/seats.h \

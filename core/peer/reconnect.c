@@ -258,9 +258,7 @@ static void try_out(struct shunt_lane *lane)
 	struct shunt_group *group = &lane->link->engine->group;
 
 	shunt_lock_take(&group->lock);
-	lane->granted = lane->reposted;
-	atomic_store(&lane->lane_value, lane->reposted);
-	atomic_store(&lane->lane_due, true);
+	shunt_lane_announce(lane);
 	shunt_lock_leave(&group->lock);
 	shunt_lane_kick(lane);
 }

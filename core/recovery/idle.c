@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/recovery/idle.h"
+#include "core/lane/nop.h"
 #include "core/loop/request.h"
 #include "core/stream/rings.h"
 #include "core/stream/streams.h"
@@ -7,6 +8,7 @@
 
 #define SOON 1000000000ull	/* ns between two looks, if something has moved at the last one */
 #define SELDOM 32000000000ull	/* at most */
+#define STANDS_STILL 2000000000ull	/* a link on which nothing moves though a stream waits for credit (nop.h) */
 
 /* The object has moved as far as `moved`. Returns ns since it stands still. */
 static uint64_t look(struct shunt_idle *idle, uint64_t moved, uint64_t now)
@@ -62,11 +64,16 @@ static bool look_at(struct shunt_link *link, uint64_t now)
 {
 	struct shunt_group *group = &link->engine->group;
 	struct shunt_stream *stream;
+	uint64_t idle;
 	bool moved;
 
 	shunt_lock_take(&group->lock);
-	moved = !shunt_idle_link(link, now);
+	idle = shunt_idle_link(link, now);
 	shunt_lock_leave(&group->lock);
+	moved = !idle;
+	for (uint32_t i = 0; idle >= STANDS_STILL && i < link->lane_count; i++)
+		if (shunt_nop_ask(&link->lanes[i]))
+			atomic_fetch_add(&link->engine->nops, 1);
 	shunt_streams_seated(link, stream) moved |= look_at_stream(link->engine, stream, now);
 	return moved;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/lane/nop.h"
 #include "core/lane/roster.h"
 #include "core/loop/request.h"
 #include "core/stream/credit.h"
@@ -397,6 +398,8 @@ static const char *on_lane(struct shunt_lane *lane)
 	if (value < allowed || value > allowed + link->peer_receives)
 		return "credit for more receives than its queue has";
 	atomic_store(&lane->allowed, value);
+	if (__builtin_expect(value == allowed, 0))
+		shunt_nop_answer(lane);
 	if (atomic_load(&lane->waiting) || atomic_load(&lane->lane_due))
 		shunt_roster_kick(&link->engine->group, lane);
 	return NULL;

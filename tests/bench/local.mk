@@ -135,7 +135,7 @@ EXTRA_DIST += tests/bench/paper/common.sh tests/bench/paper/all.sh tests/bench/p
 	tests/bench/paper/rb_e2.sh tests/bench/paper/rb_e3.sh tests/bench/paper/rb_e4.sh tests/bench/paper/rb_e5.sh \
 	tests/bench/paper/rb_e6.sh tests/bench/paper/rb_e7.sh tests/bench/paper/rb_e8.sh tests/bench/paper/rb_e9.sh tests/bench/paper/rb_e11.sh tests/bench/paper/xr_e3.sh \
 	tests/bench/paper/xr_e1.sh tests/bench/paper/xr_e4.sh tests/bench/paper/xr_e5.sh tests/bench/paper/xr_e6.sh tests/bench/paper/xr_e7.sh \
-	tests/bench/paper/xr_e8.sh \
+	tests/bench/paper/xr_22.sh tests/bench/paper/xr_e8.sh \
 	tests/bench/paper/ha_common.sh tests/bench/paper/ha.py tests/bench/paper/ha_e1.sh \
 	tests/bench/paper/ha_e2.sh tests/bench/paper/ha_e3.sh tests/bench/paper/ha_e4.sh \
 	tests/bench/paper/ha_e5.sh tests/bench/paper/ha_e6.sh tests/bench/paper/ha_e7.sh \

@@ -4,6 +4,7 @@
  * pp client PORT rtt|rate|connect [-n COUNT] [-s BYTES] [-p PAIRS] [-m blocking|poll|epoll]
  * -a ADDRESS of the server, for both, 127.0.0.1 else  -P PORT of the server  -w MILLISECONDS before it begins, 300
  * -q: after 32 bytes to and fro it only waits meanwhile, so that nothing is counted beside the messages
+ * -b BYTES: one more connection sends so many at once, again and again  -l: of rtt also the median and the 99th percentile
  *
  * - rtt: question and answer of so many bytes; prints nanoseconds for a round trip.
  * - rate: one way; prints messages a second, counted when the server has them all.
@@ -16,6 +17,7 @@
 #include <getopt.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,10 +31,11 @@
 #define BUFFER (1 << 20)
 #define QUIET_AFTER 32	/* bytes: by then the connection has lasted, so it is on a link before the messages */
 
-enum { RTT, RATE, CONNECT };
+enum { RTT, RATE, CONNECT, BULK };
 enum { BLOCKING, POLL, EPOLL };
 
 static int warm_ms = 300, quiet;
+static _Atomic bool over;	/* all pairs but that of -b have ended */
 
 /* The client's first message to the server. */
 struct plan {
@@ -47,6 +50,7 @@ struct pair {
 	int fd, ep;
 	char *buf;
 	double seconds;
+	float *trips;	/* ns of each, with -l */
 };
 
 static pthread_barrier_t gate;
@@ -147,6 +151,21 @@ static void warm_up(struct pair *p)
 	} while (p->buf[0] != 'd');
 }
 
+static void send_messages(struct pair *p)
+{
+	for (uint64_t i = 0; i < p->plan.count; i++) {
+		double start = p->trips ? now() : 0;
+
+		put_all(p, p->plan.size);
+		if (p->plan.kind == RTT)
+			get_all(p, p->plan.size);
+		if (p->trips)
+			p->trips[i] = (float)((now() - start) * 1e9);
+	}
+	if (p->plan.kind == RATE)
+		get_all(p, 1);
+}
+
 static void *client(void *arg)
 {
 	struct pair *p = arg;
@@ -158,13 +177,11 @@ static void *client(void *arg)
 	warm_up(p);
 	pthread_barrier_wait(&gate);
 	start = now();
-	for (uint64_t i = 0; i < p->plan.count; i++) {
-		put_all(p, p->plan.size);
-		if (p->plan.kind == RTT)
-			get_all(p, p->plan.size);
-	}
-	if (p->plan.kind == RATE)
-		get_all(p, 1);
+	if (p->plan.kind != BULK)
+		send_messages(p);
+	else
+		while (!over)
+			put_all(p, p->plan.size);
 	p->seconds = now() - start;
 	close(p->fd);
 	return NULL;
@@ -187,7 +204,8 @@ static void *serve(void *arg)
 		get_all(p, p->plan.size);
 		put_all(p, p->plan.size);
 	}
-	get(p, 1);
+	while (get(p, BUFFER) && p->plan.kind == BULK)
+		;
 	close(p->fd);
 	return NULL;
 }
@@ -236,23 +254,63 @@ static void connects(struct plan *plan)
 	printf("%.0f\n", spent / plan->count * 1e9);
 }
 
-static void measure(struct plan *plan)
+static int by_length(const void *a, const void *b)
+{
+	float x = *(const float *)a, y = *(const float *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of all pairs' trips. */
+static void print_percentiles(const struct pair *p, int pairs)
+{
+	uint64_t count = p->plan.count, all = count * (uint64_t)pairs;
+	float *trips = malloc(all * sizeof(*trips));
+
+	for (int i = 0; i < pairs; i++)
+		memcpy(trips + (uint64_t)i * count, p[i].trips, count * sizeof(*trips));
+	qsort(trips, all, sizeof(*trips), by_length);
+	printf(" %.0f %.0f", trips[all / 2], trips[all * 99 / 100]);
+	free(trips);
+}
+
+static void begin(struct pair *p, const struct plan *plan)
+{
+	p->plan = *plan;
+	p->fd = dial(addr);
+	pthread_create(&p->thread, NULL, client, p);
+}
+
+/* bulk: bytes that -b sends at once, or 0. */
+static void measure(const struct plan *wanted, uint32_t bulk, bool each)
 {
 	struct pair p[MAX_PAIRS] = {0};
+	struct plan plans[2] = { *wanted, *wanted }, *plan = &plans[0];
+	int pairs = wanted->pairs;
 	double sum = 0;
 
+	plans[0].pairs = plans[1].pairs = (uint8_t)(pairs + !!bulk);
+	plans[1].kind = BULK;
+	plans[1].size = bulk;
 	pthread_barrier_init(&gate, NULL, plan->pairs);
-	for (int i = 0; i < plan->pairs; i++) {
-		p[i].plan = *plan;
-		p[i].fd = dial(addr);
-		pthread_create(&p[i].thread, NULL, client, &p[i]);
+	for (int i = 0; i < pairs; i++) {
+		p[i].trips = each ? calloc(plan->count, sizeof(*p[i].trips)) : NULL;
+		begin(&p[i], plan);
 	}
-	for (int i = 0; i < plan->pairs; i++) {
+	if (bulk)
+		begin(&p[pairs], &plans[1]);
+	for (int i = 0; i < pairs; i++) {
 		pthread_join(p[i].thread, NULL);
-		sum += plan->kind == RTT ? p[i].seconds / plan->count * 1e9 / plan->pairs :
+		sum += plan->kind == RTT ? p[i].seconds / plan->count * 1e9 / pairs :
 					   plan->count / p[i].seconds;
 	}
-	printf("%.0f\n", sum);
+	over = true;
+	if (bulk)
+		pthread_join(p[pairs].thread, NULL);
+	printf("%.0f", sum);
+	if (each)
+		print_percentiles(p, pairs);
+	putchar('\n');
 }
 
 static int word(const char *s, const char *a, const char *b, const char *c)
@@ -263,12 +321,18 @@ static int word(const char *s, const char *a, const char *b, const char *c)
 int main(int argc, char **argv)
 {
 	struct plan plan = {.size = 8, .pairs = 1};
-	int c, kind = -1, wait = BLOCKING, wrong = 0;
+	int c, kind = -1, wait = BLOCKING, wrong = 0, bulk = 0, each = 0;
 
 	addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	while ((c = getopt(argc, argv, "a:n:s:p:m:P:w:q")) != -1) {
+	while ((c = getopt(argc, argv, "a:b:ln:s:p:m:P:w:q")) != -1) {
 		switch (c) {
 		case 'a': wrong |= inet_pton(AF_INET, optarg, &addr.sin_addr) != 1; break;
+		case 'b':
+			bulk = atoi(optarg);
+			break;
+		case 'l':
+			each = 1;
+			break;
 		case 'P': addr.sin_port = htons(atoi(optarg)); break;
 		case 'n': plan.count = strtoull(optarg, NULL, 10); break;
 		case 's': plan.size = atoi(optarg); break;
@@ -283,16 +347,21 @@ int main(int argc, char **argv)
 		return server();
 	if (optind + 2 < argc && !strcmp(argv[optind], "client"))
 		kind = word(argv[optind + 2], "rtt", "rate", "connect");
-	if (wrong || kind < 0 || wait < 0 || plan.pairs < 1 || plan.pairs > MAX_PAIRS ||
-	    plan.size < 1 || plan.size > BUFFER) {
-		fprintf(stderr, "usage: pp server | client PORT rtt|rate|connect [-n COUNT] "
-				"[-s BYTES] [-p PAIRS] [-m blocking|poll|epoll] [-a ADDRESS] [-P PORT] [-w MILLISECONDS]\n");
+	if (wrong || kind < 0 || wait < 0 || plan.pairs < 1 || plan.pairs > MAX_PAIRS - !!bulk ||
+	    plan.size < 1 || plan.size > BUFFER || bulk < 0 || bulk > BUFFER ||
+	    (each && kind != RTT)) {
+		fprintf(stderr,
+			"usage: pp server | client PORT rtt|rate|connect [-n COUNT] "
+			"[-s BYTES] [-p PAIRS] [-m blocking|poll|epoll] [-a ADDRESS] [-P PORT] [-w MILLISECONDS] [-b BYTES] [-l]\n");
 		return 2;
 	}
 	plan.kind = kind;
 	plan.wait = wait;
 	plan.count = plan.count ? plan.count : kind == CONNECT ? 2000 : 20000;
 	addr.sin_port = htons(atoi(argv[optind + 1]));
-	(kind == CONNECT ? connects : measure)(&plan);
+	if (kind == CONNECT)
+		connects(&plan);
+	else
+		measure(&plan, (uint32_t)bulk, each);
 	return 0;
 }

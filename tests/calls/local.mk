@@ -63,6 +63,7 @@ tests_calls_cases_cases_SOURCES = \
 	tests/calls/cases/tuning.c \
 	tests/calls/cases/unmapped.c \
 	tests/calls/cases/util.c \
+	tests/calls/cases/variants.c \
 	tests/calls/cases/vectors.c \
 	tests/calls/cases/walk.c
 tests_calls_cases_cases_CFLAGS = $(plain_cflags)

@@ -186,7 +186,7 @@ static int hooked_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_sen
 	return real_post(qp, wr, bad);
 }
 
-static void hook(void (*then)(void))
+void hook(void (*then)(void))
 {
 	struct ibv_context *context = bed.lane[0]->qp->context;
 
@@ -196,7 +196,7 @@ static void hook(void (*then)(void))
 	meanwhile = then;
 }
 
-static void unhook(void)
+void unhook(void)
 {
 	bed.lane[0]->qp->context->ops.post_send = real_post;
 }
@@ -503,6 +503,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(bytes_under_way_gather_more),
 		cmocka_unit_test(refused_wr_holds_nothing),
 		cmocka_unit_test(much_is_not_held),
+		cmocka_unit_test(much_lets_others_in),
+		cmocka_unit_test(without_fragments_others_wait),
+		cmocka_unit_test(a_handback_is_behind_its_bytes),
 		cmocka_unit_test(window_shrinks_wrs_grow),
 		cmocka_unit_test(window_is_kept),
 		cmocka_unit_test(incast_without_rnr),
@@ -510,6 +513,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(refused_credit_is_given_later),
 		cmocka_unit_test(credit_is_for_the_link),
 		cmocka_unit_test(mutual_starvation_ends),
+		cmocka_unit_test(a_lost_credit_is_asked_for),
+		cmocka_unit_test(a_stopped_reader_is_asked_once),
 		cmocka_unit_test(a_send_waits_once),
 		cmocka_unit_test(writable_means_room),
 		cmocka_unit_test(streams_are_spread),

@@ -75,6 +75,10 @@ void free_again(void);
 /* Its device carries nothing out. */
 void stall(bool on);
 
+/* batch.c: another thread comes when a WR is posted the next time, and finds the lane taken. */
+void hook(void (*then)(void));
+void unhook(void);
+
 /* --- what that lane has posted since the bed was made --- */
 
 #define COUNTED(field) (bed.lane[0]->counters.field - bed.before.field)
@@ -100,6 +104,8 @@ void without_credit_there_is_rnr(void **state);
 void refused_credit_is_given_later(void **state);
 void credit_is_for_the_link(void **state);
 void mutual_starvation_ends(void **state);
+void a_lost_credit_is_asked_for(void **state);
+void a_stopped_reader_is_asked_once(void **state);
 void a_send_waits_once(void **state);
 void writable_means_room(void **state);
 
@@ -125,6 +131,11 @@ void a_hangup_is_an_end(void **state);
 void sends_wake_who_waits_for_them(void **state);
 void a_last_look_goes_on(void **state);
 void no_handler_comes_while_an_event_is_taken(void **state);
+
+/* order.c */
+void much_lets_others_in(void **state);
+void without_fragments_others_wait(void **state);
+void a_handback_is_behind_its_bytes(void **state);
 
 /* remote_read.c */
 void inline_or_fetched(void **state);

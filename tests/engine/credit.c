@@ -220,6 +220,89 @@ void mutual_starvation_ends(void **state)
 	end_bed();
 }
 
+#define NOP_LOOKS 4	/* of idle.c, each a second after the one before */
+
+/* Time passes for both, and nothing else happens. */
+static void stand_still(void)
+{
+	for (int n = 0; n < NOP_LOOKS; n++) {
+		pair_skew += 1000000000;
+		for (int i = 0; i < 2; i++)
+			shunt_loop_post(&engines[i]->loop, &engines[i]->service->tasks.idle);
+		drain();
+	}
+}
+
+/* A LANE message is lost, which no device does: the sender has used its receives, and the reader owes it none. */
+static void lose_credit(void)
+{
+	uint64_t allowed = atomic_load(&bed.lane[0]->allowed), taken;
+
+	for (int n = 0; atomic_load(&bed.lane[0]->allowed) == allowed; n++) {
+		assert_true(n < 64);
+		assert_int_equal(put(0, 0, 1, 0), 1);
+		drain();
+	}
+	atomic_store(&bed.lane[0]->allowed, allowed);
+	do {
+		taken = bed.lane[0]->sent;
+		put(0, 0, 1, 0);
+		drain();
+	} while (bed.lane[0]->sent != taken);
+	assert_false(all_is_out());
+}
+
+/* A sender that waits for a receive for seconds asks, once for each credit. The reader announces its receives again (XR-20). */
+void a_lost_credit_is_asked_for(void **state)
+{
+	struct shunt_config config = small_config(SINGLE);
+
+	(void)state;
+	config.rq_depth = 64;
+	make_bed(&config, 1);
+	for (uint64_t lost = 1; lost <= 3; lost++) {
+		lose_credit();
+		assert_int_equal(counted(0, "nops"), lost - 1);
+		stand_still();
+		assert_true(all_is_out());
+		assert_int_equal(counted(0, "nops"), lost);
+		assert_int_equal(counted(1, "nops"), 0);
+	}
+	for (int i = 0; i < 1000; i++) {
+		put(0, 0, 1, 0);
+		drain();
+	}
+	stand_still();
+	assert_int_equal(counted(0, "nops"), 3);
+	end_bed();
+}
+
+/* A reader that stands still is asked once, and no answer makes another. */
+void a_stopped_reader_is_asked_once(void **state)
+{
+	struct shunt_config config = small_config(SINGLE);
+	uint64_t sent;
+
+	(void)state;
+	config.rq_depth = 64;
+	make_bed(&config, 1);
+	while (atomic_load(&bed.lane[0]->allowed) > bed.lane[0]->sent + bed.lane[0]->reserve)
+		assert_int_equal(put(0, 0, 1, 0), 1);
+	put(0, 0, 1, 0);
+	for (int n = 0; n < 10; n++) {
+		pair_skew += 1000000000;
+		shunt_loop_post(&engines[0]->loop, &engines[0]->service->tasks.idle);
+		shunt_service_step(engines[0], 0);
+	}
+	assert_int_equal(counted(0, "nops"), 1);
+	all_arrived();
+	sent = bed.lane[0]->sent + bed.lane[1]->sent;
+	for (int n = 0; n < 10; n++)
+		drain();
+	assert_int_equal(bed.lane[0]->sent + bed.lane[1]->sent, sent);
+	end_bed();
+}
+
 /*
  * A message of up to a whole ring waits for one credit at most. That holds even if less than half a
  * ring has been read since the last credit (CP-02).

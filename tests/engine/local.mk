@@ -2,7 +2,7 @@
 # Engines on real TCP: one thread that steps both and counts exactly, or few threads in real time, for TSan.
 engine_tests = tests/engine/race tests/engine/account_race tests/engine/batch tests/engine/memory tests/engine/keepalive \
 	tests/engine/late tests/engine/qos tests/engine/reserve tests/engine/cheat tests/engine/reconnect tests/engine/possession \
-	tests/engine/trace tests/engine/spares tests/engine/cards tests/engine/modelled
+	tests/engine/trace tests/engine/spares tests/engine/cards tests/engine/modelled tests/engine/steady
 check_PROGRAMS += $(engine_tests)
 TESTS += $(engine_tests) tests/engine/race_fetch.sh
 quick_tests += $(engine_tests) tests/engine/race_fetch.sh
@@ -25,6 +25,7 @@ tests_engine_batch_SOURCES = \
 	tests/engine/elsewhere.c \
 	tests/engine/events.c \
 	tests/engine/redirect.c tests/engine/short_lived.c tests/engine/unclaimed.c tests/engine/faults.c \
+	tests/engine/order.c \
 	tests/engine/owed.c \
 	tests/engine/path.c \
 	tests/engine/remote_read.c \
@@ -96,6 +97,13 @@ tests_engine_possession_SOURCES = \
 	tests/engine/users.c tests/engine/users.h
 tests_engine_possession_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_engine_possession_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
+
+# The same, for memory that is taken while streams are used.
+tests_engine_steady_SOURCES = tests/engine/steady.c tests/engine/bed.c tests/engine/bed.h $(engine_pair)
+tests_engine_steady_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
+tests_engine_steady_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
+tests_engine_steady_LDFLAGS = $(AM_LDFLAGS) \
+	-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc,--wrap=posix_memalign,--wrap=mmap
 
 # The same, for gaps between polls and slow steps.
 tests_engine_late_SOURCES = tests/engine/late.c tests/engine/bed.c tests/engine/bed.h $(engine_pair)

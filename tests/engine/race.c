@@ -336,7 +336,7 @@ int main(void)
 	struct shunt_config config;
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("1..6\n");
+	printf("1..7\n");
 	shunt_config_load(&config, given, NULL, NULL, NULL);	/* poll and cqs of SHUNT_TUNE, … */
 	config.brief = 0;
 	config.arena_bytes = 16 << 20;
@@ -358,6 +358,9 @@ int main(void)
 	test_no_descriptors(true, EPOLLONESHOT);
 	test_no_descriptors(false, EPOLLONESHOT);
 	printf("ok 6 - no descriptor for an epoll set\n");
+	if (atomic_load(&engines[0]->nops) + atomic_load(&engines[1]->nops))
+		die("a lane has starved");
+	printf("ok 7 - no credit was asked for (XR-20)\n");
 	shunt_engine_finish(engines[0]);
 	shunt_engine_finish(engines[1]);
 	return 0;

@@ -189,6 +189,8 @@ const struct shunt_metric shunt_metrics[] = {
 		"Directions of streams that were moved to TCP on purpose"),
 	COUNTER("keepalive_probes", "counters.keepalive_probes",
 		"Idle peers that were asked whether they live"),
+	COUNTER("nops", "counters.nops",
+		"Lanes that asked a peer for credit, which was lost or late"),
 	COUNTER("slow_looks", "counters.slow_looks",
 		"Looks at a lane that found a slow completion"),
 	COUNTER("slow_lanes", "counters.slow_lanes",

@@ -78,10 +78,15 @@ static inline int wr_check(const struct soft_qp *qp, const struct ibv_send_wr *w
 
 static void trace_wr(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes)
 {
-	qp->trace[qp->traced++ % qp->trace_entries] = (struct soft_trace){
-		.time = qp->context->attr.now(), .doorbell = qp->counters.doorbells, .wr_id = wr->wr_id,
-		.qp_num = qp->ibv.qp_num, .bytes = (uint32_t)bytes, .opcode = wr->opcode,
+	qp->trace[qp->traced++ % qp->trace_entries] = (struct soft_trace) {
+		.time = qp->context->attr.now(),
+		.doorbell = qp->counters.doorbells,
+		.wr_id = wr->wr_id,
+		.qp_num = qp->ibv.qp_num,
+		.bytes = (uint32_t)bytes,
+		.opcode = wr->opcode,
 		.flags = wr->send_flags,
+		.imm_data = wr->imm_data,
 	};
 }
 

@@ -196,6 +196,7 @@ struct soft_trace {	/* one WR that post_send has taken (SD-13) */
 	uint32_t bytes;
 	uint32_t opcode;	/* enum ibv_wr_opcode */
 	uint32_t flags;		/* enum ibv_send_flags */
+	uint32_t imm_data;	/* in network order, if the opcode has one */
 };
 
 /*

@@ -10,7 +10,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 scratch paper "${OUT:-}"
 export OUT=$scratch
 rc=0
-all=" rb_e1 rb_e2 rb_e3 rb_e4 rb_e5 rb_e6 rb_e7 rb_e8 rb_e9 rb_e11 xr_e1 xr_e3 xr_e4 xr_e5 xr_e6 xr_e7 xr_e8
+all=" rb_e1 rb_e2 rb_e3 rb_e4 rb_e5 rb_e6 rb_e7 rb_e8 rb_e9 rb_e11 xr_e1 xr_e3 xr_e4 xr_e5 xr_e6 xr_e7 xr_e8 xr_22
  ha_e1 ha_e2 ha_e3 ha_e4 ha_e5 ha_e6 ha_e7 ha_e8 ln_t2 ln_e1 ln_t3 ln_e5 ln_e6 ln_e4 "
 names=()
 # shellcheck disable=SC2086 # names

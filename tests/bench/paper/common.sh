@@ -31,11 +31,21 @@ batch=$builddir/tests/engine/batch
 modes="single merge chain hybrid"
 modelled=m-${modes// / m-}	# the same with the model, for redis_rounds
 
+# The testbed (RB-E12).
+machine() {
+	local cpu memory
+	cpu=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)
+	memory=$(awk '$1 == "MemTotal:" { printf "%.0f", $2 / 1048576 }' /proc/meminfo)
+	echo "machine: ${cpu:-$(uname -m)}, $(nproc) of them, $memory GB; Linux $(uname -r); TCP" \
+		"$(cat /proc/sys/net/ipv4/tcp_congestion_control)"
+}
+
 # heading FIGURE PAPER: what the paper shows there.
 heading() {
 	echo "=== $1"
 	echo "paper: $2"
-	echo "here:  $(nproc) cores, no RNIC, both ends on one host; pictures and data in $out"
+	echo "here:  no RNIC, both ends on one host; pictures and data in $out"
+	machine
 	echo
 }
 

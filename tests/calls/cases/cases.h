@@ -65,7 +65,7 @@ struct test {
 	X(options) X(processes) X(threads) X(many) X(pointers) X(unmapped) X(flags) X(pipes) X(messages) X(stdio) \
 	X(lengths) X(async) X(halves) X(select) X(interrupts) X(jumps) X(epoll_more) X(raw) X(share) X(tuning) X(user_timeout) X(ends) \
 	X(owners) X(cancel) X(confine) X(room) X(faults) X(nested) X(locked) X(walk) X(given) \
-	X(stopped) X(splice)
+	X(stopped) X(splice) X(variants)
 #define X(file) extern const struct test cases_##file[];
 FILES(X)
 #undef X
