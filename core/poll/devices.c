@@ -33,8 +33,6 @@ static void remove_cq(struct shunt_group *group, uint32_t at)
 	cqs->of[at] = cqs->of[last];
 	cqs->lanes[at] = cqs->lanes[last];
 	cqs->room[at] = cqs->room[last];
-	atomic_store(&cqs->unacked[at], atomic_load(&cqs->unacked[last]));
-	atomic_store(&cqs->unacked[last], 0);
 	group->polled.turn = 0;
 }
 
@@ -43,7 +41,6 @@ static void destroy_cqs(struct shunt_group *group, struct shunt_device *device)
 	for (uint32_t i = group->cqs.count; i-- > 0;) {
 		if (!is_of(group->cqs.of[i], device))
 			continue;
-		shunt_group_acknowledge(group, device, i);
 		device->verbs->destroy_cq(group->cqs.of[i]);
 		remove_cq(group, i);
 	}

@@ -12,7 +12,6 @@
 
 #define BATCH_MAX 64	/* of poll_batch: completions taken with one ibv_poll_cq (RB-17) */
 #define POLL_ROUNDS 8	/* at most, so that one poll is bounded */
-#define ACK_AT 128	/* events of a CQ that are acknowledged together (CP-12) */
 
 /*
  * Polls all CQs in turn, until each has less than it was asked for, or the limit is reached. The limit is for all, so
@@ -196,29 +195,8 @@ void shunt_group_arm(struct shunt_group *group)
 		ibv_req_notify_cq(group->cqs.of[i], arrivals_only);
 }
 
-void shunt_group_acknowledge(struct shunt_group *group, const struct shunt_device *device,
-			     uint32_t at)
-{
-	uint32_t count = atomic_exchange(&group->cqs.unacked[at], 0);
-
-	if (count)
-		device->verbs->ack_cq_events(group->cqs.of[at], count);
-}
-
-/* libibverbs takes a lock and signals a condition for each acknowledgement. */
-static void acknowledge_later(struct shunt_group *group, const struct shunt_device *device,
-			      const struct ibv_cq *cq)
-{
-	uint32_t at = 0;
-
-	while (group->cqs.of[at] != cq)	/* the channel has no others */
-		at++;
-	if (atomic_fetch_add(&group->cqs.unacked[at], 1) + 1 >= ACK_AT)
-		shunt_group_acknowledge(group, device, at);
-}
-
 /* Any CQ may have one. No lock of ours is held, but the device takes its own. */
-static uint32_t take_events(struct shunt_group *group, struct shunt_device *device, uint32_t most)
+static uint32_t take_events(struct shunt_device *device, uint32_t most)
 {
 	uint32_t taken = 0;
 	struct ibv_cq *cq;
@@ -226,7 +204,7 @@ static uint32_t take_events(struct shunt_group *group, struct shunt_device *devi
 
 	shunt_signal_defer_enter();
 	while (taken < most && !device->verbs->get_cq_event(device->channel, &cq, &context)) {
-		acknowledge_later(group, device, cq);
+		device->verbs->ack_cq_events(cq, 1);
 		taken++;
 	}
 	shunt_signal_defer_leave();
@@ -239,7 +217,7 @@ void shunt_group_take_event(struct shunt_group *group)
 
 	for (int i = 0; i < SHUNT_DEVICES; i++)
 		if (group->devices[i].open)
-			taken += take_events(group, &group->devices[i], group->cqs.count);
+			taken += take_events(&group->devices[i], group->cqs.count);
 	if (!taken)
 		return;
 	__atomic_fetch_add(&group->events, taken, __ATOMIC_RELAXED);

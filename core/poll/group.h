@@ -60,7 +60,6 @@ struct shunt_cqs {
 	struct ibv_cq *of[SHUNT_CQS_MAX];	/* each lane completes in one of them; all on their devices' channels */
 	uint32_t lanes[SHUNT_CQS_MAX];	/* that complete in each; service thread */
 	uint32_t room[SHUNT_CQS_MAX];	/* lanes that each can have and never overflows (PF-09); service thread */
-	_Atomic uint32_t unacked[SHUNT_CQS_MAX];	/* events of each that were taken and not acknowledged; any thread */
 };
 
 struct shunt_polled {
@@ -137,10 +136,6 @@ int64_t shunt_group_most(const struct shunt_group *group);
 void shunt_group_poll_fully(struct shunt_group *group);
 /* The same with group.lock already held; the caller runs shunt_group_after() once it has left it. */
 int shunt_group_poll_locked(struct shunt_group *group);
-
-/* Events of the CQ at `at` that were taken and not acknowledged are: else its destruction waits for ever. */
-void shunt_group_acknowledge(struct shunt_group *group, const struct shunt_device *device,
-			     uint32_t at);
 
 /* Does the work that polls have left. No lock held but of a stream. */
 
