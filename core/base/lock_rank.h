@@ -4,7 +4,7 @@
  * one rank never, and takes nothing but the device's own locks while it holds one of the innermost.
  *
  * The rx and tx locks of one stream are taken together only as rx, then tx. exit() tries a tx.lock under
- * streams_lock, and a lane's lock is tried under group.lock: an attempt does not wait, so the order does not
+ * streams_lock, and a lane's lock is tried under group.lock. An attempt does not wait, so the order does not
  * concern it. Builds with SHUNT_LOCK_CHECKS (lock_check.h) hold each thread to it.
  */
 #ifndef SHUNT_CORE_BASE_LOCK_RANK_H

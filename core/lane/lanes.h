@@ -9,7 +9,7 @@
  * A link has `lanes` lanes, or as many as the peer wants if that is fewer. The default is 4 on RDMA devices, which work
  * on several QPs at a time. On the soft device a QP is no faster for not being alone. It costs 90 KiB, a descriptor
  * and 30 instructions of each poll. There the default is one for each epoll set that the program has when the link
- * begins, at most 4, and 64 more than links in all. Threads that wait apart send apart. If queues or memory do not
+ * begins. At most 4, and 64 more than links in all. Threads that wait apart send apart. If queues or memory do not
  * suffice for all, there are fewer.
  *
  * A stream gets the lane with the fewest streams. Each lane has a merge queue, a window, both credits, posted

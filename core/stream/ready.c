@@ -241,6 +241,16 @@ static bool awaits_fin(struct shunt_stream *stream)
 	       !stream->group->sys->ioctl(stream->fd, FIONREAD, &unread) && !unread;
 }
 
+/* The link's FIN is behind bytes that wait for room or for the device. Until it has come, there is no end. */
+static uint32_t without_end(struct shunt_stream *stream, uint32_t reported)
+{
+	uint32_t end = EPOLLRDHUP | EPOLLHUP;
+
+	if (!reads_tcp(stream) || awaits_fin(stream))
+		end |= EPOLLIN | EPOLLRDNORM;
+	return reported & ~end;
+}
+
 uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)
 {
 	if (__builtin_expect(reported & EPOLLHUP, 0))
@@ -255,6 +265,9 @@ uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)
 		return reported & ~(uint32_t)(EPOLLIN | EPOLLRDNORM | EPOLLRDHUP);
 	if (!(reported & (EPOLLERR | EPOLLHUP)))
 		return reported;
+	if (!(reported & EPOLLERR) && shunt_end_at(&stream->end) == SHUNT_NEVER &&
+	    !shunt_eof_counts(stream))
+		return without_end(stream, reported);
 	if (!(reported & EPOLLERR))	/* TCP has ended both ways, and never says that without the end of what is read */
 		return reported | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	return reported | EPOLLIN | EPOLLRDNORM | EPOLLRDHUP | EPOLLOUT | EPOLLWRNORM;

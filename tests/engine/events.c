@@ -104,7 +104,10 @@ void a_last_look_goes_on(void **state)
 	end_bed();
 }
 
-/* TCP has ended both ways, and the set has asked for the reader's end alone: that the kernel never leaves out. */
+/*
+ * TCP has ended both ways, and the set has asked for the reader's end alone: that the kernel never leaves out. Before the
+ * link's FIN, behind which bytes may be, there is no end.
+ */
 void a_hangup_is_an_end(void **state)
 {
 	struct shunt_config config = small_config(HYBRID);
@@ -114,6 +117,13 @@ void a_hangup_is_an_end(void **state)
 	make_bed(&config, 1);
 	warm(0);
 	stream = stream_of(&bed.pair[0].side[0]);
+	assert_int_equal(shunt_ready_reset(stream, EPOLLHUP | EPOLLIN | EPOLLOUT), EPOLLOUT);
+	assert_int_equal(shunt_ready_reset(stream, EPOLLHUP | EPOLLERR) & (EPOLLHUP | EPOLLIN),
+			 EPOLLHUP | EPOLLIN);
+	assert_int_equal(shunt_stream_shutdown(engines[1], bed.pair[0].side[1].fd,
+					       stream_of(&bed.pair[0].side[1]), SHUT_WR),
+			 0);
+	turn();
 	assert_int_equal(shunt_ready_reset(stream, EPOLLHUP) & (EPOLLHUP | EPOLLRDHUP | EPOLLIN),
 			 EPOLLHUP | EPOLLRDHUP | EPOLLIN);
 	assert_int_equal(shunt_ready_reset(stream, EPOLLOUT), EPOLLOUT);
