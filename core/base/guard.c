@@ -37,7 +37,7 @@ static void *reserve(size_t bytes)
 {
 	void *at = mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	return at == MAP_FAILED ? NULL : at;
+	return at == MAP_FAILED ? NULL : at;	/* cppcheck-suppress memleak ; the caller has it */
 }
 
 /* With a page on each side; what lies between them begins at a multiple of `align`, at least a page. */

@@ -12,6 +12,7 @@
 #define SHUNT_CORE_LANE_NOP_H
 
 #include "core/lane/lane.h"
+#include "core/poll/group.h"
 
 /* Nothing has moved for long: asks the peer if the lane is starved, once for each credit. True: it did. Service thread. */
 bool shunt_nop_ask(struct shunt_lane *lane);

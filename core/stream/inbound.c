@@ -398,6 +398,7 @@ static const char *on_lane(struct shunt_lane *lane)
 	if (value < allowed || value > allowed + link->peer_receives)
 		return "credit for more receives than its queue has";
 	atomic_store(&lane->allowed, value);
+	shunt_assert_held(&lane->group->lock);
 	if (__builtin_expect(value == allowed, 0))
 		shunt_nop_answer(lane);
 	if (atomic_load(&lane->waiting) || atomic_load(&lane->lane_due))

@@ -267,7 +267,7 @@ int main(int argc, char **argv)
 	before = faults();
 	from = resident(LARGEST, pages);
 	to = resident(LARGEST, pages);
-	fprintf(stderr, "page faults for %zu KiB: %ld\n", 2 * LARGEST >> 10, faults() - before);
+	fprintf(stderr, "page faults for %zu KiB: %ld\n", (size_t)LARGEST >> 9, faults() - before);
 	cold = resident(COLD, SHUNT_PAGES_ORDINARY);
 	if (optind == argc)
 		for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)

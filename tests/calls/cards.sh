@@ -3,7 +3,7 @@
 # Plain programs over each card of tests/fake: transcripts as bare, by the link where the profile says so. TAP.
 #
 #	CARDS="mlx5 mana" cards.sh	these; default all
-# shellcheck disable=SC2086	# commands to put before others are several words
+# shellcheck disable=SC2086,SC2317	# commands to put before others are several words; functions are called by name
 # shellcheck source-path=SCRIPTDIR source=lib.sh
 set -u
 . "$(dirname "$0")/lib.sh"
