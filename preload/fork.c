@@ -68,6 +68,7 @@ void shunt_process_parted(struct shunt_engine *engine)
 void shunt_process_forked(struct shunt_engine *engine)
 {
 	shunt_process_ours();
+	shunt_lock_free(&shunt_process.limits_lock);
 	shunt_process_forget(false);
 	if (engine)
 		shunt_signal_defer_leave();	/* as shunt_engine_clone_parent() in the parent */

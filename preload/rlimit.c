@@ -44,6 +44,8 @@ static bool forbids_threads(const struct rlimit64 *limit)
 
 static void get_ready(void)
 {
+	int state = shunt_cancel_off();
+
 	shunt_lock_take(&shunt_process.limits_lock);
 	adopt_unknown_listeners();
 	if (shunt_process_has_engine()) {
@@ -51,6 +53,7 @@ static void get_ready(void)
 		shunt_engine_begin_early(shunt_process.engine);
 	}
 	shunt_lock_leave(&shunt_process.limits_lock);
+	shunt_cancel_restore(state);
 }
 
 static void limit_look(pid_t pid, long resource, const void *limit)

@@ -101,8 +101,8 @@ int shunt_guard_set_huge(void *at, size_t bytes)
 
 	if (!result && madvise(at, bytes, MADV_POPULATE_WRITE))
 		result = errno == EFAULT ? -ENOMEM : -errno; /* EFAULT: a page would be SIGBUS, so there are too few */
-	if (result)
-		shunt_guard_set_ordinary(at, bytes);
+	if (result && shunt_guard_set_ordinary(at, bytes))
+		return -EFAULT;
 	return result;
 }
 

@@ -24,6 +24,7 @@ void *shunt_guard_map_large(size_t bytes, int fd);
 /*
  * A part of an anonymous mapping, in multiples of SHUNT_GUARD_LARGE, gets explicit huge pages; or -errno, and it has
  * ordinary ones. All of them are there on success, so none is missing later (SIGBUS). It reads as zero either way.
+ * -EFAULT: it has neither, and may not be touched.
  */
 int shunt_guard_set_huge(void *at, size_t bytes);
 /* The part gives its pages back, and gets ordinary ones on touch. 0 or -errno. */

@@ -221,6 +221,8 @@ static bool serve_stream(struct shunt_lane *lane, struct shunt_seat *seat, uint3
 	return true;
 later:
 	shunt_lane_enqueue(lane, seat, work | behind);
+	if (took == SHUNT_CHAIN_OTHERS && atomic_load(&lane->holding))
+		shunt_lane_requeue(lane);	/* it may wait for its room there, too: then that is not the queue's end */
 	return took == SHUNT_CHAIN_OTHERS;
 }
 

@@ -88,21 +88,23 @@ static void say_ordinary(const char *why)
 			why);
 }
 
-static void block_back(struct shunt_arena *arena, uint32_t i)
+/* False: the block has no memory. */
+static bool block_back(struct shunt_arena *arena, uint32_t i)
 {
 	size_t bytes = 1u << arena->block_log;
 	int result;
 
 	if (!arena->memory.huge)
-		return;
+		return true;
 	if (bytes < SHUNT_GUARD_LARGE) {
 		say_ordinary("mr is less than 2 MiB");
-		return;
+		return true;
 	}
 	result = shunt_guard_set_huge(block_at(arena, i), bytes);
 	arena->blocks[i].huge = !result;
 	if (result)
 		say_ordinary(strerrordesc_np(-result));
+	return result != -EFAULT;
 }
 
 static void block_discard(struct shunt_arena *arena, uint32_t i)
@@ -110,11 +112,10 @@ static void block_discard(struct shunt_arena *arena, uint32_t i)
 	const struct shunt_arena_memory *memory = &arena->memory;
 	struct shunt_arena_block *block = &arena->blocks[i];
 
-	if (block->huge)
-		shunt_guard_set_ordinary(block_at(arena, i), 1u << arena->block_log);
-	else
+	if (!block->huge)
 		memory->discard(memory->pd, block_at(arena, i), 1u << arena->block_log);
-	block->huge = false;
+	else if (!shunt_guard_set_ordinary(block_at(arena, i), 1u << arena->block_log))
+		block->huge = false;
 }
 
 /* --- blocks --- */
@@ -126,7 +127,10 @@ static bool block_register(struct shunt_arena *arena, uint32_t i)
 
 	if (!tree)
 		return false;
-	block_back(arena, i);
+	if (!block->huge && !block_back(arena, i)) {
+		free(tree);
+		return false;
+	}
 	block->mr = register_part(arena, (uint64_t)i << arena->block_log, 1u << arena->block_log);
 	if (!block->mr) {
 		if (block->huge)

@@ -154,13 +154,16 @@ static enum shunt_which device_for(const struct shunt_engine *engine, const stru
 	return channel->kind == SHUNT_CHANNEL_TCP || engine->device_choice == SHUNT_DEVICE_VERBS ? SHUNT_VERBS : SHUNT_SOFT;
 }
 
-/* Lanes that links have, or may have yet, beyond the first. */
+/* Lanes that links of shared memory have, or may have yet, beyond the first. */
 static uint32_t more_lanes(const struct shunt_service *service)
 {
 	uint32_t more = 0;
 
 	for (const struct shunt_link *link = service->links; link; link = link->next)
-		more += link->lane_room - 1;
+		if (!link->device->kind->lanes)
+			more += (atomic_load(&link->state) == SHUNT_LINK_HELLO ? link->lane_room :
+										 link->lane_count) -
+				1;
 	return more;
 }
 

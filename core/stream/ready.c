@@ -199,6 +199,8 @@ uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted)
 
 	if (atomic_load_explicit(&stream->state, memory_order_relaxed) != SHUNT_LINKED)
 		return ~0u;
+	if (shunt_ready_awaits_end(stream))
+		return 0;
 	if (reads_tcp(stream))
 		ask |= EPOLLIN | EPOLLRDNORM | EPOLLRDHUP;
 	/*
@@ -246,9 +248,19 @@ static uint32_t without_end(struct shunt_stream *stream, uint32_t reported)
 {
 	uint32_t end = EPOLLRDHUP | EPOLLHUP;
 
-	if (!reads_tcp(stream) || awaits_fin(stream))
+	if (!reads_tcp(stream) || awaits_fin(stream)) {
 		end |= EPOLLIN | EPOLLRDNORM;
+		atomic_store(&stream->rx.hung_up, true);
+	}
 	return reported & ~end;
+}
+
+bool shunt_ready_awaits_end(const struct shunt_stream *stream)
+{
+	return __builtin_expect(atomic_load_explicit(&stream->rx.hung_up, memory_order_relaxed),
+				0) &&
+	       shunt_end_at(&stream->end) == SHUNT_NEVER &&
+	       !shunt_eof_counts((struct shunt_stream *)stream);
 }
 
 uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)

@@ -156,6 +156,7 @@ struct shunt_rx {	/* rx.lock */
 	struct shunt_lock lock;
 	_Atomic uint64_t head;	/* next byte the program will get */
 	struct shunt_bytes bytes;
+	_Atomic bool hung_up;	/* the kernel has ended both ways, ahead of the link's FIN: it has nothing to tell before that */
 	_Atomic uint64_t answers;	/* id of a send that the program has read and not answered (traced.h); 0: none */
 	struct shunt_nonce_taking nonce;
 };

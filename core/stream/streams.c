@@ -119,6 +119,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	shunt_end_begin(&stream->end);
 	set(&rx->head, 0);
 	set(&rx->answers, 0);
+	set(&rx->hung_up, false);
 	set(&tx->trace.passes, 0);
 	set(&tx->trace.ruled, 0);
 	rx->bytes = (struct shunt_bytes) { 0 };

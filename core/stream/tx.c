@@ -389,12 +389,14 @@ ssize_t shunt_tx_result(struct shunt_stream *stream, size_t done, ssize_t result
 	return done ? (ssize_t)done : result;
 }
 
-/* Behind `done` bytes of the same call. *fd is its number, or the one that the stream has by then. Bytes of the call, or -errno. */
+/*
+ * Behind `done` bytes of the same call. *fd is its number, or the one that the stream has by then; *deadline is the call's,
+ * 0: it has not waited yet. Bytes of the call, or -errno.
+ */
 static ssize_t transmit(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
-			struct shunt_iov *from, size_t done, int flags)
+			struct shunt_iov *from, size_t done, int flags, uint64_t *deadline)
 {
 	bool wait = !(flags & MSG_DONTWAIT) && !shunt_stream_is_nonblocking(stream);
-	uint64_t deadline = 0;
 	ssize_t taken;
 
 	for (;;) {
@@ -406,7 +408,7 @@ static ssize_t transmit(struct shunt_engine *engine, int *fd, struct shunt_strea
 			continue;
 		}
 		if (taken == -EAGAIN)
-			taken = shunt_tx_wait(engine, fd, stream, &deadline, done, wait);
+			taken = shunt_tx_wait(engine, fd, stream, deadline, done, wait);
 		if (taken)
 			break;
 	}
@@ -416,20 +418,23 @@ static ssize_t transmit(struct shunt_engine *engine, int *fd, struct shunt_strea
 ssize_t shunt_tx_transmit(struct shunt_engine *engine, int fd, struct shunt_stream *stream,
 			  struct shunt_iov *from, int flags)
 {
-	return transmit(engine, &fd, stream, from, 0, flags);
+	uint64_t deadline = 0;
+
+	return transmit(engine, &fd, stream, from, 0, flags, &deadline);
 }
 
 /* From the program's own buffer, which is registered meanwhile. */
 static ssize_t transmit_pinned(struct shunt_engine *engine, int *fd, struct shunt_stream *stream,
-			       struct shunt_iov *from, size_t done, int flags)
+			       struct shunt_iov *from, size_t done, int flags,
+			       uint64_t *deadline)
 {
 	struct shunt_pin pin;
 	ssize_t taken;
 
 	if (!shunt_pinned_take(stream, &pin, from->iov))
-		return transmit(engine, fd, stream, from, done, flags);
+		return transmit(engine, fd, stream, from, done, flags, deadline);
 	pthread_cleanup_push(shunt_pinned_cancelled, stream);
-	taken = transmit(engine, fd, stream, from, done, flags);
+	taken = transmit(engine, fd, stream, from, done, flags, deadline);
 	pthread_cleanup_pop(0);
 	shunt_pinned_drop(stream);
 	return taken;
@@ -452,6 +457,7 @@ static ssize_t transmit_parts(struct shunt_engine *engine, int fd, struct shunt_
 {
 	uint64_t large = atomic_load(&engine->lanes.pin_from);
 	struct shunt_iov from = { .left = 0 };
+	uint64_t deadline = 0;
 	ssize_t taken = 0;
 	size_t done = 0;
 
@@ -460,9 +466,10 @@ static ssize_t transmit_parts(struct shunt_engine *engine, int fd, struct shunt_
 
 		shunt_iov_begin(&from, iov, count);
 		if (iov->iov_len >= large && shunt_pinned_pays(stream, flags))
-			taken = transmit_pinned(engine, &fd, stream, &from, done, flags);
+			taken = transmit_pinned(engine, &fd, stream, &from, done, flags,
+						&deadline);
 		else if (from.left)
-			taken = transmit(engine, &fd, stream, &from, done, flags);
+			taken = transmit(engine, &fd, stream, &from, done, flags, &deadline);
 		if (taken < 0)
 			break;
 		done = (size_t)taken;
@@ -507,6 +514,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 	struct shunt_iov from;
 	size_t bytes;
 	enum shunt_traced follows = SHUNT_TRACED_NOT;
+	uint64_t deadline = 0;
 	uint8_t traces;
 	ssize_t taken;
 
@@ -537,7 +545,7 @@ ssize_t shunt_stream_send(struct shunt_engine *engine, int fd, struct shunt_stre
 		 shunt_pinned_pays(stream, flags))
 		taken = transmit_parts(engine, fd, stream, iov, iovcnt, flags);
 	else
-		taken = transmit(engine, &fd, stream, &from, 0, flags);
+		taken = transmit(engine, &fd, stream, &from, 0, flags, &deadline);
 	if (__builtin_expect(taken > 0, 1))
 		shunt_histogram_add(stream->tx.sizes, SHUNT_SIZE_BUCKETS, (uint64_t)taken);
 	if (__builtin_expect(follows != SHUNT_TRACED_NOT, 0))

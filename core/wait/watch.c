@@ -2,6 +2,7 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/stream/ready.h"
+#include "core/stream/wait.h"
 #include "core/wait/companion.h"
 #include "core/wait/epset.h"
 #include "core/wait/nested.h"
@@ -79,10 +80,14 @@ static uint32_t still_ready(struct shunt_engine *engine, struct shunt_watch *wat
 			     .events = shunt_narrow_poll(shunt_ready_kernel(watch->stream, watch->events) &
 							 watch->kernel_ready) };
 	struct timespec none = { 0, 0 };
+	uint32_t ready;
 
 	if (!watch->kernel_ready || engine->sys->ppoll(&fd, 1, &none, NULL) <= 0)
 		return 0;
-	return shunt_ready_reset(watch->stream, (uint16_t)fd.revents);
+	ready = shunt_ready_reset(watch->stream, (uint16_t)fd.revents);
+	if (shunt_ready_awaits_end(watch->stream))
+		shunt_epset_notify(&engine->group, watch->stream, SHUNT_READY_RELEASED); /* out of the companion, quietly */
+	return ready;
 }
 
 static uint32_t watch_ready(struct shunt_engine *engine, struct shunt_watch *watch)

@@ -163,8 +163,11 @@ static void ask(struct place *places, size_t count, const char *command, const s
 			if (places[next].runs)
 				running[abreast++] = &places[next];
 		}
-		if (poll(fds, abreast * SHUNT_REMOTE_FDS, prepare(running, abreast, fds)) < 0)
-			continue; /* EINTR */
+		if (!abreast)
+			break;
+		if (poll(fds, abreast * SHUNT_REMOTE_FDS, prepare(running, abreast, fds)) < 0 &&
+		    errno == EINTR)
+			continue;
 		left = 0;
 		for (size_t i = 0; i < abreast; i++) {
 			serve(running[i], fds + i * SHUNT_REMOTE_FDS, who);

@@ -123,12 +123,10 @@ static void hear(const struct monitor *monitor, struct monitor_host *host)
 	const char *end = out->length ? memrchr(out->text, '\n', out->length) : NULL, *start;
 	size_t used;
 
-	if (!end) {
-		if (out->lost)
-			fail(host,
-			     "its answer is too long for this monitor; its streams are too many");
+	if (out->lost)
+		fail(host, "its answer is too long for this monitor; its streams are too many");
+	if (!end || out->lost)
 		return;
-	}
 	start = end > out->text ? memrchr(out->text, '\n', (size_t)(end - out->text)) : NULL;
 	start = start ? start + 1 : out->text;
 	used = (size_t)(end - out->text) + 1;

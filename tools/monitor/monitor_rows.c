@@ -237,10 +237,12 @@ static void put_host(struct shunt_page *page, const struct monitor_look *look,
 	char clock[32];
 
 	for (size_t i = 0; i < look->look.count; i++) {
-		struct view view = view_of(look, i);
+		struct view view;
 
-		if (look->look.processes[i].host == host->name)
-			sum_up(&sums, &view);
+		if (look->look.processes[i].host != host->name)
+			continue;
+		view = view_of(look, i);
+		sum_up(&sums, &view);
 	}
 	both = (struct moved) { sums.sent.link + sums.received.link,
 				sums.sent.all + sums.received.all };

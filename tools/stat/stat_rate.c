@@ -9,8 +9,8 @@ const struct shunt_stat *shunt_look_find(const struct shunt_look *before, const 
 	for (size_t i = 0; i < before->count; i++) {
 		const struct shunt_stat *then = &before->processes[i];
 
-		if (!strcmp(then->door.identity, now->door.identity) && then->process &&
-		    then->host == now->host && now->at > then->at)
+		if (then->host == now->host && then->process && now->at > then->at &&
+		    !strcmp(then->door.identity, now->door.identity))
 			return then;
 	}
 	return NULL;
