@@ -60,7 +60,8 @@ void shunt_seat_begin_anew(struct shunt_seat *seat)
 	seat->out.ring.rkey = theirs.rkey;
 	atomic_store(&seat->out.ring.bytes, bytes);
 	seat->in.link.ring = seat->in.ring.at = own;
-	seat->in.link.bytes = seat->in.ring.bytes = own_bytes;
+	seat->in.link.bytes = own_bytes;
+	__atomic_store_n(&seat->in.ring.bytes, own_bytes, __ATOMIC_RELAXED);
 	memset(seat->control, 0, sizeof(*seat->control));
 	seat->chain = 0;
 	atomic_store(&seat->release,

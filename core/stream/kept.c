@@ -25,10 +25,11 @@ void shunt_kept_forget(struct shunt_engine *engine, struct shunt_stream *stream)
 void shunt_kept_ends(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = shunt_stream_engine(stream);
+	struct shunt_spare *spare = stream->spare;
 
-	if (!stream->spare)
+	if (!spare)
 		return;
-	atomic_store(&stream->spare->ends, true);
+	atomic_store(&spare->ends, true);
 	shunt_loop_post(&engine->loop, &engine->work.tasks.spare);
 }
 
@@ -53,12 +54,16 @@ bool shunt_kept_unshut(struct shunt_stream *stream)
 
 bool shunt_kept_waits(const struct shunt_stream *stream)
 {
-	return stream->spare && atomic_load(&stream->spare->waits);
+	const struct shunt_spare *spare = stream->spare;
+
+	return spare && atomic_load(&spare->waits);
 }
 
 bool shunt_kept_rests(const struct shunt_stream *stream)
 {
-	return stream->spare && atomic_load(&stream->spare->rests);
+	const struct shunt_spare *spare = stream->spare;
+
+	return spare && atomic_load(&spare->rests);
 }
 
 void shunt_kept_later(struct shunt_stream *stream)

@@ -248,7 +248,7 @@ struct shunt_stream {
 	struct shunt_why why;
 	struct shunt_stream *next_free;
 	struct shunt_options options;
-	struct shunt_spare *spare;	/* core/stream/spare.h; NULL: the connection was never kept; set under both locks, freed under group.lock, too */
+	struct shunt_spare *_Atomic spare;	/* core/stream/spare.h; NULL: the connection was never kept; set under both locks, freed under group.lock, too */
 	struct shunt_stream *next_again;	/* in engine.spares.again, */
 	_Atomic bool listed;	/* if it is there: its memory stays until somebody has looked at it */
 	struct shunt_births *births;	/* listeners: connections that have been made anew (core/stream/births.h); NULL: they cannot; group.lock */
