@@ -195,7 +195,8 @@ void shunt_backlog_moves(struct shunt_stream *stream, uint32_t events)
 
 	if (!shunt_lock_try(&stream->tx.lock))
 		return;	/* somebody is sending, and so writing it; the event comes again */
-	if (stream->tx.backlog.fd < 0) {	/* the event is of the program's socket */
+	/* The event is of the program's socket; or late, and of the stream that the object was before. */
+	if (__atomic_load_n(&stream->tx.backlog.fd, __ATOMIC_RELAXED) < 0) {
 		shunt_lock_leave(&stream->tx.lock);
 		return;
 	}

@@ -106,7 +106,7 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	tx->nonce_at = SHUNT_NEVER;
 	set(&tx->corked, false);
 	tx->backlog.written = 0;
-	tx->backlog.fd = -1;
+	__atomic_store_n(&tx->backlog.fd, -1, __ATOMIC_RELAXED);
 	tx->backlog.linger.l_onoff = SHUNT_LINGERS_ITSELF;
 	tx->backlog.fin = false;
 	tx->offset = 0;

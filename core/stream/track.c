@@ -188,12 +188,13 @@ void shunt_track_settle(struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = shunt_stream_engine(stream);
 	struct shunt_rx *rx = &stream->rx;
-	struct shunt_seat_in *in = &stream->seat->in;
 	uint64_t head = atomic_load_explicit(&rx->head, memory_order_relaxed);
+	struct shunt_seat_in *in;
 
 	shunt_assert_held(&stream->rx.lock);
 	if (atomic_load(&stream->state) != SHUNT_LINKED)
 		return;
+	in = &stream->seat->in; /* one that has left its link has none, or is another stream by now */
 	if (shunt_proof_is_next(stream))
 		shunt_proof_read(engine, stream);
 	/* Either may have been announced at the same byte, behind the other. */
