@@ -63,7 +63,7 @@ tests_engine_trace_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_engine_trace_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for the memory of links.
-tests_engine_memory_SOURCES = tests/engine/memory.c tests/engine/overflow.c tests/engine/bed.c tests/engine/bed.h tests/vm.h $(engine_pair)
+tests_engine_memory_SOURCES = tests/engine/memory.c tests/engine/memory.h tests/engine/shrink.c tests/engine/overflow.c tests/engine/bed.c tests/engine/bed.h tests/vm.h $(engine_pair)
 tests_engine_memory_LDADD = libshuntcore.a $(CMOCKA_LIBS) -lpthread
 
 # The same, for peers that have gone.
