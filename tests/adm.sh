@@ -7,12 +7,7 @@ set -u
 transfer=$top_builddir/tests/calls/transfer/transfer
 
 # A server that waits for its client: its engine is there, and nothing else happens.
-mkfifo "$work/port"
-"$shunt" run "$transfer" server -n 0 >"$work/port" 2>"$work/server" &
-server=$!
-trap 'kill $server 2>/dev/null; scratch_remove' EXIT
-exec {port_fd}<"$work/port"
-read -r _ port <&"$port_fd"
+start_waiting
 
 expect 0 "$shunt" adm "$server" help
 has "$out" '^set NAME VALUE$'

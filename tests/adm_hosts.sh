@@ -5,12 +5,7 @@ set -u
 . "${top_srcdir:?}/tests/lib.sh"
 transfer=$top_builddir/tests/calls/transfer/transfer
 
-mkfifo "$work/port"
-"$shunt" run "$transfer" server -n 0 >"$work/port" 2>"$work/server" &
-server=$!
-trap 'kill $server 2>/dev/null; scratch_remove' EXIT
-exec {port_fd}<"$work/port"
-read -r _ port <&"$port_fd"
+start_waiting
 
 # Stands in for ssh: `good` hosts run the command here. It records its arguments and how many of its kind run.
 mkdir "$work/bin" "$work/runs"

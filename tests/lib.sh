@@ -50,3 +50,13 @@ narrow() {
 finish() {
 	exit "$problems"
 }
+
+# A shunted server that waits for its client, so that its engine is there and nothing else happens: $server, $port.
+start_waiting() {
+	mkfifo "$work/port"
+	"$shunt" run "${top_builddir:?}/tests/calls/transfer/transfer" server -n 0 >"$work/port" 2>"$work/server" &
+	server=$!
+	trap 'kill $server 2>/dev/null; scratch_remove' EXIT
+	exec {port_fd}<"$work/port"
+	read -r _ port <&"$port_fd"
+}
