@@ -255,12 +255,12 @@ static uint32_t without_end(struct shunt_stream *stream, uint32_t reported)
 	return reported & ~end;
 }
 
-bool shunt_ready_awaits_end(const struct shunt_stream *stream)
+bool shunt_ready_awaits_end(struct shunt_stream *stream)
 {
 	return __builtin_expect(atomic_load_explicit(&stream->rx.hung_up, memory_order_relaxed),
 				0) &&
 	       shunt_end_at(&stream->end) == SHUNT_NEVER &&
-	       !shunt_eof_counts((struct shunt_stream *)stream);
+	       !shunt_eof_counts(stream);
 }
 
 uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported)

@@ -19,7 +19,7 @@ uint32_t shunt_ready_user(struct shunt_stream *stream);
  */
 uint32_t shunt_ready_reset(struct shunt_stream *stream, uint32_t reported);
 /* The kernel reports a hang-up for ever, and the link has not told of the end: nobody sleeps on the kernel's word. */
-bool shunt_ready_awaits_end(const struct shunt_stream *stream);
+bool shunt_ready_awaits_end(struct shunt_stream *stream);
 /* Events that the kernel must be asked for on behalf of a caller that wants `wanted`; 0: nothing, not even errors. */
 uint32_t shunt_ready_kernel(struct shunt_stream *stream, uint32_t wanted);
 /* Callers that wait for SHUNT_READY_ANSWERED are to look: the peer has answered a retirement. Any thread. */
