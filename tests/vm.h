@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The rest of the line that begins with `field`, of the mapping that `at` lies in; "" if there is none. */
+/* From /proc/self/smaps, for the mapping with address `at`: the value of `field`, or "". */
 static inline void vm_field(const void *at, const char *field, char text[256])
 {
 	FILE *smaps = fopen("/proc/self/smaps", "r");

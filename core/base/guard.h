@@ -17,8 +17,8 @@
 void *shunt_guard_map(size_t bytes, int fd);
 void shunt_guard_unmap(void *at, size_t bytes);
 /*
- * The same at a multiple of SHUNT_GUARD_LARGE, and the kernel is asked for transparent huge pages. The machine's
- * settings for anonymous and for shared memory decide (/sys/kernel/mm/transparent_hugepage).
+ * As shunt_guard_map(), aligned to SHUNT_GUARD_LARGE and with madvise(MADV_HUGEPAGE). The kernel's settings for
+ * anonymous and shared memory decide (/sys/kernel/mm/transparent_hugepage).
  */
 void *shunt_guard_map_large(size_t bytes, int fd);
 /*

@@ -30,9 +30,9 @@ UINT(arena, arena_bytes, 16 * M, 32 * G, 1 * G, SIZE, "bytes", LINK,
 	"address space for the rings of one link, backed by memory as it is used. Less where the program has limited its "
 	"address space (RLIMIT_AS): links take a quarter of what the limit leaves")
 ENUM(pages, pages, "ordinary|transparent|huge", 0, LINK,
-	"pages of an arena (docs/dev/EXPERIMENTS.md). Transparent asks the kernel for transparent huge pages. Huge takes "
-	"explicit ones of 2 MiB for the blocks of RDMA devices, and ordinary ones where there are none. The soft device has "
-	"transparent ones then, because a peer could take explicit ones away")
+	"pages of an arena (docs/dev/EXPERIMENTS.md). Transparent asks the kernel for transparent huge pages. Huge maps "
+	"hugetlb pages of 2 MiB for the blocks of RDMA devices, and falls back to ordinary pages. The soft device uses "
+	"transparent ones with it, because a peer could free hugetlb pages of a shared file")
 UINT(frag, frag_bytes, 4 * K, 1 * M, 64 * K, SIZE, "bytes", LINK,
 	"largest single RDMA write; adjacent sends are merged up to it")
 UINT(mr, mr_bytes, 64 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", LINK,

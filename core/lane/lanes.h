@@ -49,7 +49,7 @@ struct shunt_link;
 
 /*
  * Memory for as many as a link on this device shall have, until it is destroyed: lane_room. `more`: what others have
- * beyond the first. False: there is none.
+ * beyond the first. False: no memory.
  */
 bool shunt_lanes_reserve(struct shunt_link *link, const struct shunt_group *group,
 			 const struct shunt_device *device, uint32_t more);
