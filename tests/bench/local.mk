@@ -30,7 +30,7 @@ tests_bench_born_LDFLAGS =
 
 # Processes that ask once and end: bench/footprint.sh and the lab run it.
 check_PROGRAMS += tests/bench/short
-tests_bench_short_SOURCES = tests/bench/short.c tests/plain.h
+tests_bench_short_SOURCES = tests/bench/short.c tests/calls/carried.c tests/calls/carried.h tests/plain.h
 tests_bench_short_CFLAGS = $(plain_cflags)
 tests_bench_short_LDFLAGS =
 

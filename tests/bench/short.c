@@ -10,6 +10,8 @@
  *   microseconds to the first byte and to its end.
  * - short stay COUNT ADDRESS PORT...: asks on so many connections to each port, again and again until
  *   standard input ends.
+ * - short hold COUNT ADDRESS PORT...: the same, as often as each line of standard input says. Answers each with
+ *   "held N": so many connections were on a link the last time, because TCP has carried nothing then.
  */
 #include <poll.h>
 #include <spawn.h>
@@ -18,12 +20,13 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "tests/calls/carried.h"
 #include "tests/plain.h"
 
 #define BYTES 64
 #define ARGS 6
 #define VARIABLES 512
-#define MOST 1024 /* connections of `stay` */
+#define MOST 16384 /* connections of `stay` and `hold` */
 
 static struct sockaddr_in at(const char *address, const char *port)
 {
@@ -102,19 +105,65 @@ static int ask(struct sockaddr_in server)
 	return 0;
 }
 
+static int fds[MOST];
+
+/* How many there are; 0: none. */
+static int dial_all(int each, const char *address, char **ports, int servers)
+{
+	int count = each * servers;
+
+	if (each < 1 || each > MOST / servers)
+		return 0;
+	for (int i = 0; i < count; i++)
+		fds[i] = dial(at(address, ports[i % servers]));
+	return count;
+}
+
+static void ask_all(int count)
+{
+	for (int i = 0; i < count; i++)
+		ask_on(fds[i]);
+}
+
+static int linked(int count)
+{
+	int on_link = 0;
+
+	for (int i = 0; i < count; i++) {
+		uint64_t before = carried(fds[i]);
+
+		ask_on(fds[i]);
+		on_link += carried(fds[i]) == before;
+	}
+	return on_link;
+}
+
 static int stay(int each, const char *address, char **ports, int servers)
 {
 	struct pollfd end = { .fd = 0, .events = POLLIN };
-	int fds[MOST], count = each * servers;
+	int count = dial_all(each, address, ports, servers);
 
-	if (each < 1 || each > MOST / servers)
+	if (!count)
 		return 2;
-	for (int i = 0; i < count; i++)
-		fds[i] = dial(at(address, ports[i % servers]));
 	do
-		for (int i = 0; i < count; i++)
-			ask_on(fds[i]);
+		ask_all(count);
 	while (!poll(&end, 1, 1));
+	return 0;
+}
+
+static int hold(int each, const char *address, char **ports, int servers)
+{
+	int count = dial_all(each, address, ports, servers);
+	char line[16];
+
+	if (!count)
+		return 2;
+	while (fgets(line, sizeof(line), stdin)) {
+		for (int i = atoi(line); i > 1; i--)
+			ask_all(count);
+		printf("held %d\n", linked(count));
+		fflush(stdout);
+	}
 	return 0;
 }
 
@@ -180,9 +229,11 @@ int main(int argc, char **argv)
 		return ask(at(argv[2], argv[3]));
 	if (argc >= 5 && !strcmp(word, "stay"))
 		return stay(atoi(argv[2]), argv[3], argv + 4, argc - 4);
+	if (argc >= 5 && !strcmp(word, "hold"))
+		return hold(atoi(argv[2]), argv[3], argv + 4, argc - 4);
 	if (argc == 7 && !strcmp(word, "turns"))
 		return turns(atoi(argv[2]), argv[3], argv[4], argv[5], argv[6]);
 	fprintf(stderr, "usage: short serve PORT | ask ADDRESS PORT | stay COUNT ADDRESS PORT... | "
-			"turns COUNT LIBRARY ADDRESS PORT PLAIN\n");
+			"hold COUNT ADDRESS PORT... | turns COUNT LIBRARY ADDRESS PORT PLAIN\n");
 	return 2;
 }
