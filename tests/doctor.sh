@@ -43,6 +43,29 @@ expect 2 "$shunt" doctor --connection 127.0.0.1 127.0.0.1:1
 expect 1 "$shunt" doctor 2147483647
 row bad access 'no such process'
 
+# A plan looks at nothing.
+expect 2 "$shunt" doctor --plan peers=2
+expect 2 "$shunt" doctor --plan connections=0
+expect 2 "$shunt" doctor --plan connections=2,peers=3
+expect 2 "$shunt" doctor --plan connections=2,device=card
+expect 2 "$shunt" doctor --plan connections=2 $$
+expect 0 bash -c "ulimit -n 200; exec '$shunt' doctor --plan connections=100"
+row ok links '1 with 1 queue pairs'
+row ok memlock 'not locked'
+row ok nofile 114
+expect 1 bash -c "ulimit -n 100; exec '$shunt' doctor --plan connections=100"
+row bad nofile '114.* do: raise ulimit -n.* from 100$'
+expect 1 bash -c "ulimit -l 4096; exec '$shunt' doctor --plan connections=1,device=verbs"
+row bad memlock '7.6 MiB of locked memory in 2 regions.* do: raise ulimit -l'
+# 64 completion queues have room for 2,048 lanes.
+many=(bash -c "ulimit -n 4096; SHUNT_TUNE=lanes=8 exec '$shunt' doctor --plan connections=300,peers=300 \"\$@\"" bash)
+expect 0 "${many[@]}"
+row warn links '256 with 2048 queue pairs.* do: 44 connections stay on TCP'
+expect 1 "${many[@]}" --strict
+expect 0 "$shunt" doctor --plan connections=256,peers=40,sets=4 --json
+[ "$(python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["schema"], d["links"], d["queue_pairs"], d["locked"]["used"])' <<<"$out")" = "1 40 103 0" ] ||
+	problem "the JSON of a plan: $out"
+
 # A machine and a shell where all is well.
 expect 0 "$shunt" doctor
 narrow "$out"

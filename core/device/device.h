@@ -75,6 +75,16 @@ struct shunt_device_hooks {
 	void (*joined)(struct shunt_device *device, const struct ibv_qp *qp);
 };
 
+/* Of the two kinds, as below. core/footprint.c plans by them. */
+enum {
+	SHUNT_SOFT_STREAMS = 65536,
+	SHUNT_SOFT_CQ_LANES = 32, /* its queues take memory as they fill */
+	SHUNT_VERBS_STREAMS = 8192,
+	SHUNT_VERBS_LANES = 4, /* RB-21: an RNIC has several engines, and each QP has one of them */
+	SHUNT_VERBS_CQ_LANES = 4, /* a first link's: its entries are pinned whether they are used or not */
+	SHUNT_VERBS_INLINE = 256,
+};
+
 struct shunt_device_kind {
 	const char *name;
 	uint32_t number;	/* as HELLO says it */

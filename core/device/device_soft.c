@@ -188,9 +188,9 @@ static int soft_kind_reach_page(struct ibv_qp *qp, const int *fds, int count)
 const struct shunt_device_kind shunt_device_soft = {
 	.name = "soft",
 	.number = 1,
-	.streams = 65536,
+	.streams = SHUNT_SOFT_STREAMS,
 	.lanes = 0,	/* its QPs are as fast as memory is: more of them only part threads from each other */
-	.cq_lanes = 32, /* its queues take memory as they fill */
+	.cq_lanes = SHUNT_SOFT_CQ_LANES,
 	.max_inline = UINT32_MAX,
 	.zero_based = true,
 	.copies = true,

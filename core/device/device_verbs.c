@@ -431,10 +431,10 @@ static void verbs_kind_part(struct shunt_device *device, const struct ibv_qp *qp
 const struct shunt_device_kind shunt_device_verbs = {
 	.name = "verbs",
 	.number = 2,
-	.streams = 8192,
-	.lanes = 4, /* RB-21: an RNIC has several engines, and each QP has one of them */
-	.cq_lanes = 4, /* a first link's: its entries are pinned whether they are used or not */
-	.max_inline = 256,
+	.streams = SHUNT_VERBS_STREAMS,
+	.lanes = SHUNT_VERBS_LANES,
+	.cq_lanes = SHUNT_VERBS_CQ_LANES,
+	.max_inline = SHUNT_VERBS_INLINE,
 	.doubted = true,
 	.anonymous = true,
 	.open = verbs_kind_open,

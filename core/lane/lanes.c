@@ -16,20 +16,14 @@
 #include "core/link/link.h"
 #include "core/poll/group.h"
 
-#define SHARED 4u	/* lanes of a link, at most, where the device leaves it to us, */
-#define MORE 64u	/* and of all links beyond the first of each: peers decide how many links there are */
-
 static uint32_t lanes_wanted(const struct shunt_group *group, const struct shunt_device *device,
 			     uint32_t more)
 {
-	uint32_t sets = atomic_load(&group->common->sets), count;
-
 	if (group->config->lanes != SHUNT_LANES_AUTO)
 		return shunt_narrow_u32(group->config->lanes);
 	if (device->kind->lanes)
 		return device->kind->lanes;
-	count = sets < 1 ? 1 : sets < SHARED ? sets : SHARED;
-	return more + count - 1 <= MORE ? count : 1;
+	return shunt_lanes_share(atomic_load(&group->common->sets), more);
 }
 
 /* --- making one --- */

@@ -31,6 +31,17 @@ struct shunt_group;
 struct shunt_lane_hooks;
 struct shunt_trace_book;
 
+#define SHUNT_LANES_SHARED 4u	/* of a link, at most, where the device leaves it to us, */
+#define SHUNT_LANES_MORE 64u	/* and of all links beyond the first of each: peers decide how many links there are */
+
+/* Of one more link, where the device leaves it to us. `more`: what others have beyond the first. */
+static inline uint32_t shunt_lanes_share(uint32_t sets, uint32_t more)
+{
+	uint32_t count = sets < 1 ? 1 : sets < SHUNT_LANES_SHARED ? sets : SHUNT_LANES_SHARED;
+
+	return more + count - 1 <= SHUNT_LANES_MORE ? count : 1;
+}
+
 /* All lanes have this in common. */
 struct shunt_lanes {
 	const struct shunt_lane_hooks *hooks;

@@ -17,7 +17,6 @@
 #include "core/base/log.h"
 
 #define CLOSED_NS 10000000000ull	/* between two looks for a device */
-#define CQ_ENTRIES 65536	/* of the largest, or what the device has */
 
 static bool is_of(const struct ibv_cq *cq, const struct shunt_device *device)
 {
@@ -67,11 +66,12 @@ static struct ibv_cq *create_cq(struct shunt_group *group, struct shunt_device *
 /* A process with one peer pins little memory: each CQ is for twice the lanes of the one before. */
 static uint32_t lanes_of(const struct shunt_group *group, const struct shunt_device *device)
 {
-	uint32_t most = device->limits.max_cqe < CQ_ENTRIES ? (uint32_t)device->limits.max_cqe :
-							      CQ_ENTRIES;
+	uint32_t most = device->limits.max_cqe < SHUNT_CQ_ENTRIES ?
+				(uint32_t)device->limits.max_cqe :
+				SHUNT_CQ_ENTRIES;
 	uint32_t lanes = device->kind->cq_lanes, depth = device->rq_depth + device->sq_depth;
 
-	for (uint32_t i = 0; i < group->cqs.count && lanes < CQ_ENTRIES; i++)
+	for (uint32_t i = 0; i < group->cqs.count && lanes < SHUNT_CQ_ENTRIES; i++)
 		lanes *= is_of(group->cqs.of[i], device) ? 2 : 1;
 	most += device->kind->doubted;
 	return lanes <= most / depth ? lanes : most / depth;

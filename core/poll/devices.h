@@ -8,6 +8,8 @@
 
 #include "core/device/device.h"
 
+#define SHUNT_CQ_ENTRIES 65536	/* of the largest CQ, or what the device has */
+
 struct shunt_group;
 
 /* Opens the device on first use. NULL: none. */

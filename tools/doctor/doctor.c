@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* shunt doctor: the command. */
 #include "tools/doctor/doctor.h"
+#include "tools/doctor/doctor_plan.h"
 
 #include <getopt.h>
 #include <limits.h>
@@ -13,6 +14,7 @@
 
 static const char help[] =
 	"Usage: shunt doctor [--json] [--strict] [--all] [--root DIR] [--connection LOCAL PEER] [PID...]\n"
+	"       shunt doctor --plan connections=N[,peers=M][,sets=S][,device=verbs] [--json] [--strict]\n"
 	"       shunt doctor devices [OPTIONS]    (the RDMA devices: shunt doctor devices --help)\n\n"
 	"Checks this machine, the variables SHUNT_* of this shell, and processes with their connections: a row\n"
 	"for each check that says ok, warn or bad, what was found, and what to do about it. A connection on TCP\n"
@@ -20,13 +22,16 @@ static const char help[] =
 	"  --all                    all shunted processes that may be asked\n"
 	"  --connection LOCAL PEER  this connection alone, ADDRESS:PORT of its own and of its peer's end, as\n"
 	"                           `shunt stat` shows them\n"
+	"  --plan WORDS             looks at nothing, and says what a process takes for N connections to M other\n"
+	"                           processes: memory, locked memory, queue pairs, descriptors. S: epoll sets that\n"
+	"                           it waits in\n"
 	"  --root DIR               /proc, /sys and /dev of another root, as /proc/PID/root of a container, for\n"
 	"                           the machine's rows\n"
 	"  --strict                 warnings count for the exit status\n"
 	"  --json                   the same as JSON\n\n"
 	"Exit status: 0, 1 if a row is bad (or warns, with --strict), 2 for wrong usage.\n";
 
-enum { CONNECTION = 1 };
+enum { CONNECTION = 1, PLAN };
 
 static int usage_error(const char *what, const char *text)
 {
@@ -61,7 +66,8 @@ static int take_peer(int argc, char **argv, struct shunt_doctor_wish *wish)
 }
 
 /* -1: go on. */
-static int parse(int argc, char **argv, struct shunt_doctor_wish *wish, bool *json)
+static int parse(int argc, char **argv, struct shunt_doctor_wish *wish, bool *json,
+		 const char **plan)
 {
 	static const struct option names[] = {
 		{ "json", no_argument, NULL, 'j' },
@@ -69,6 +75,7 @@ static int parse(int argc, char **argv, struct shunt_doctor_wish *wish, bool *js
 		{ "all", no_argument, NULL, 'a' },
 		{ "root", required_argument, NULL, 'r' },
 		{ "connection", required_argument, NULL, CONNECTION },
+		{ "plan", required_argument, NULL, PLAN },
 		{ "help", no_argument, NULL, 'h' },
 		{ 0 },
 	};
@@ -81,6 +88,9 @@ static int parse(int argc, char **argv, struct shunt_doctor_wish *wish, bool *js
 			return 0;
 		case 'r':
 			wish->root = optarg;
+			break;
+		case PLAN:
+			*plan = optarg;
 			break;
 		case CONNECTION:
 			wish->local = optarg;
@@ -101,6 +111,7 @@ int shunt_doctor(int argc, char **argv)
 {
 	struct shunt_doctor_wish wish = { .root = "" };
 	pid_t *pids = calloc((size_t)argc + 1, sizeof(*pids));
+	const char *plan = NULL;
 	json_t *said = NULL;
 	bool json = false;
 	int rc;
@@ -111,7 +122,11 @@ int shunt_doctor(int argc, char **argv)
 	}
 	if (!pids)
 		abort();
-	rc = parse(argc, argv, &wish, &json);
+	rc = parse(argc, argv, &wish, &json, &plan);
+	if (rc < 0 && plan) {
+		rc = optind < argc ? usage_error("--plan looks at no process:", argv[optind]) :
+				     shunt_doctor_plan(plan, json, wish.strict);
+	}
 	if (rc < 0)
 		rc = parse_pids(argc - optind, argv + optind, pids, &wish) ? EXIT_USAGE : -1;
 	if (rc < 0) {
