@@ -5,6 +5,7 @@ examplesdir = $(docdir)/examples
 nobase_nodist_examples_DATA = $(generated_examples)
 nobase_dist_examples_DATA = contrib/grafana/shunt.json
 EXTRA_DIST += $(generated_examples:=.in)
+EXTRA_DIST += contrib/services/redis.md contrib/services/nginx.md contrib/services/haproxy.md contrib/services/postgresql.md contrib/services/envoy.md
 EXTRA_DIST += contrib/kubernetes/README.md contrib/kubernetes/Containerfile contrib/kubernetes/policy.yaml contrib/kubernetes/example.yaml contrib/kubernetes/monitor.yaml
 CLEANFILES += $(generated_examples)
 
