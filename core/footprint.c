@@ -87,16 +87,15 @@ static struct link_plan plan_links(const struct shunt_plan *plan)
 	       round_up(link.lines + PAGE, link.block) + SHUNT_ARENA_BLOCKS * link.block >
 		       link.arena)
 		link.block /= 2;	/* as the arena does */
-	link.room = link.block / link.each * ((link.arena - round_up(link.lines + PAGE, link.block)) / link.block);
+	if (link.ring <= link.block)	/* else no ring has room, and connections stay on TCP */
+		link.room = (link.arena - round_up(link.lines + PAGE, link.block)) / link.each;
 	link.room = least(link.room, streams - 1);	/* number 0 is the lanes' own */
 	return link;
 }
 
 static uint64_t blocks_of(const struct link_plan *link, uint64_t connections)
 {
-	uint64_t in_one = link->block / link->each;
-
-	return (connections + in_one - 1) / in_one;
+	return round_up(connections * link->each, link->block) / link->block;
 }
 
 static uint64_t registered_of(const struct link_plan *link, uint64_t connections)

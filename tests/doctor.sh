@@ -62,6 +62,11 @@ many=(bash -c "ulimit -n 4096; SHUNT_TUNE=lanes=8 exec '$shunt' doctor --plan co
 expect 0 "${many[@]}"
 row warn links '256 with 2048 queue pairs.* do: 44 connections stay on TCP'
 expect 1 "${many[@]}" --strict
+# Settings by which nothing has room.
+expect 0 env SHUNT_TUNE=ring_min=64M,ring_max=64M,mr=64M,arena=16M "$shunt" doctor --plan connections=2
+row warn links 'for 0 connections.* do: 2 connections stay on TCP'
+expect 1 env SHUNT_TUNE=ring_min=64K,ring_max=64K,mr=64K bash -c "ulimit -l 4096; exec '$shunt' doctor --plan connections=100,device=verbs"
+row bad memlock '16.1 MiB of locked memory in 201 regions'
 expect 0 "$shunt" doctor --plan connections=256,peers=40,sets=4 --json
 [ "$(python3 -c 'import json, sys; d = json.load(sys.stdin); print(d["schema"], d["links"], d["queue_pairs"], d["locked"]["used"])' <<<"$out")" = "1 40 103 0" ] ||
 	problem "the JSON of a plan: $out"
