@@ -25,6 +25,14 @@ static bool must_poll(struct shunt_service *service)
 	return any_stalled(service) || atomic_load(&service->engine->loop.requests.refusing);
 }
 
+/* Several threads sleep, and this one is their leader. */
+static bool leads(struct shunt_service *service)
+{
+	const struct shunt_waiters *waiters = &service->engine->group.waiters;
+
+	return waiters->begun && !waiters->deaf;
+}
+
 /* A QP that takes no WR now may take it later, and says nothing when. */
 static bool was_refused(struct shunt_service *service)
 {
@@ -36,10 +44,12 @@ static bool was_refused(struct shunt_service *service)
 	return refused;
 }
 
-static void set_asleep(struct shunt_group *group, bool asleep)
+static void set_asleep(struct shunt_group *group, bool sends)
 {
 	shunt_lock_take(&group->lock);
-	group->polled.service_asleep = asleep;
+	group->polled.service_asleep = true;
+	group->polled.service_sends = sends;
+	shunt_waiters_serve(group);
 	shunt_lock_leave(&group->lock);
 }
 
@@ -59,7 +69,7 @@ static bool need_not_rest(struct shunt_group *group, void *arg)
 		if (soon < rest->until)
 			rest->until = soon;
 	}
-	return !must_poll(service);
+	return !must_poll(service) && !leads(service);
 }
 
 /*
@@ -77,7 +87,7 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	rest.arg = &rest;
 	if (timeout_ms >= 0)
 		rest.until = shunt_now(engine) + (uint64_t)timeout_ms * MS;
-	set_asleep(group, true);
+	set_asleep(group, must_poll(service));
 	shunt_group_rest(&engine->group, &rest);
 	atomic_store(&engine->loop.requests.resting, false);
 	shunt_lock_take(&group->lock);
@@ -90,7 +100,7 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 int shunt_await_completions(struct shunt_service *service, int timeout_ms)
 {
 	atomic_store(&service->engine->loop.requests.watching, false);
-	if (!service->engine->group.open || !must_poll(service))
+	if (!service->engine->group.open || (!must_poll(service) && !leads(service)))
 		return timeout_ms;
 	atomic_store(&service->engine->loop.requests.watching, true);
 	await_completion(service, timeout_ms);

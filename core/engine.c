@@ -41,6 +41,7 @@
 #include "core/stream/traced.h"
 #include "core/wait/companion.h"
 #include "core/wait/epset.h"
+#include "core/wait/watch.h"
 #include "core/trace/book.h"
 #include "core/wait/epsets.h"
 #include "core/young.h"
@@ -66,6 +67,7 @@ const struct shunt_hooks shunt_engine_hooks = {
 	.apply = shunt_inbound_apply,
 	.notify = shunt_epset_notify,
 	.ring_in = shunt_companion_ring_in,
+	.shared = shunt_watch_shared,
 	.repost = shunt_roster_post,
 	.stalls = shunt_roster_stalls,
 	.late = shunt_inbound_late,

@@ -150,6 +150,17 @@ struct shunt_device_kind {
 	 * descriptors of the device's.
 	 */
 	int (*set_apart)(struct shunt_device *device, struct ibv_pd *pd);
+	/*
+	 * Waiters (core/poll/waiter.h): so many at most; the rest as in core/device/soft/soft.h. 0: the kind has none. Their
+	 * descriptors are behind those of `tell`.
+	 */
+	uint32_t waiters;
+	int (*make_waiters)(struct ibv_pd *pd, const void *entries, uint32_t stride, uint32_t count,
+			    int *fds);
+	int (*reach_waiters)(struct ibv_qp *qp, const int *fds);
+	int (*waiter_fd)(struct ibv_context *context, uint32_t waiter);
+	void (*hear_waiter)(struct ibv_context *context, uint32_t waiter);
+	void (*arm_waiter)(struct ibv_context *context, uint32_t waiter, bool asleep);
 	/* The descriptors of `tell` have been sent. */
 	void (*told)(struct ibv_pd *pd);
 
@@ -174,6 +185,12 @@ struct shunt_device_kind {
 	const void *(*peek)(struct ibv_qp *qp, uint64_t remote_addr, uint32_t rkey, size_t bytes);
 	/* All that was posted has been carried out. Without it, completions tell. */
 	int (*settled)(struct ibv_qp *qp);
+	/*
+	 * From here on the QP does not wake the peer as it is posted to. Where this word is nonzero, `ring` does so. Any thread. NULL,
+	 * both: it wakes nobody itself.
+	 */
+	const uint32_t *(*rings)(struct ibv_qp *qp);
+	void (*ring)(struct ibv_qp *qp);
 	/* Where the device counts the WRs that it has not carried out. */
 	const uint32_t *(*backlog)(struct ibv_qp *qp);
 };

@@ -82,6 +82,7 @@ struct shunt_lane {
 	bool retains;			/* what was posted is kept until it has arrived */
 	_Atomic bool failed;		/* its link is over: nothing more is accepted for it */
 	const uint32_t *backlog;	/* WRs that the device has not carried out; its own count, NULL if it has none */
+	const uint32_t *rings;		/* nonzero: the device is to be asked to ring (shunt_lane_ring); NULL: it rings as it posts */
 
 	_Alignas(64) struct shunt_lock lock;
 	_Atomic bool dirty;		/* there may be work that the holder has not seen */

@@ -260,6 +260,7 @@ void shunt_lane_kick(struct shunt_lane *lane)
 		atomic_store(&lane->dirty, false);
 		shunt_lane_serve(lane);
 		shunt_lock_leave(&lane->lock);
+		shunt_lane_ring(lane);
 	} while (atomic_load(&lane->dirty));
 	if (shunt_lane_stalled(lane))
 		shunt_request_watch(lane->group->loop);

@@ -25,11 +25,22 @@ bool shunt_lane_stalled(struct shunt_lane *lane);
 void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_seat *seat)
 	SHUNT_REQUIRES(lane->lock);
 
+/*
+ * Wakes those of the peer that sleep until what was posted comes. Who has posted does so after it has left lane.lock. A
+ * thread that is woken may take the core at once, and the lock would be held meanwhile.
+ */
+static inline void shunt_lane_ring(struct shunt_lane *lane)
+{
+	if (lane->rings && __builtin_expect(__atomic_load_n(lane->rings, __ATOMIC_RELAXED), 0))
+		lane->link->device->kind->ring(lane->qp);
+}
+
 /* Leaves lane.lock, and serves for those that found it taken. */
 static inline void shunt_lane_leave(struct shunt_lane *lane) SHUNT_RELEASE(lane->lock);
 static inline void shunt_lane_leave(struct shunt_lane *lane)
 {
 	shunt_lock_leave(&lane->lock);
+	shunt_lane_ring(lane);
 	if (__builtin_expect(atomic_load(&lane->dirty), 0))
 		shunt_lane_kick(lane);
 }

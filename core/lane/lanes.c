@@ -126,6 +126,7 @@ static int make_queue_pair(struct shunt_lane *lane)
 	lane->max_sges = sges_of(init.cap.max_send_sge);
 	lane->fetches = lane->max_inline < lane->frag_bytes;
 	lane->backlog = device->kind->backlog ? device->kind->backlog(lane->qp) : NULL;
+	lane->rings = device->kind->rings ? device->kind->rings(lane->qp) : NULL;
 	if (device->verbs->modify_qp(lane->qp, &attr, SHUNT_TO_INIT))
 		return -EIO;
 	if (lane->fetches && !atomic_load(&group->common->pin_from_chosen))
@@ -226,11 +227,14 @@ int shunt_lanes_tell(struct shunt_link *link, struct shunt_hello *hello, int fds
 
 int shunt_lanes_join(struct shunt_link *link, const struct shunt_hello *hello, const int *fds, int count)
 {
-	int later = 0;
+	const struct shunt_device_kind *kind = link->device->kind;
+	int later = 0, bells = count - SHUNT_WAITERS;
 
+	if (kind->waiters && bells == 2)
+		count = bells;
 	for (uint32_t i = 0; i < link->lane_count; i++) {
 		struct shunt_lane *lane = &link->lanes[i];
-		int result = link->device->kind->join(link->device, lane->qp,
+		int result = kind->join(link->device, lane->qp,
 						      &link->channel.course.path, hello->address[i],
 						      fds, count);
 
@@ -242,6 +246,8 @@ int shunt_lanes_join(struct shunt_link *link, const struct shunt_hello *hello, c
 		lane->granted = lane->reposted;
 		atomic_store(&lane->allowed, hello->receives);
 	}
+	if (count == bells && kind->reach_waiters(link->lanes[0].qp, fds + bells))
+		return -EPROTO;
 	return later;
 }
 
@@ -296,5 +302,7 @@ void shunt_lanes_stop(struct shunt_link *link)
 	}
 	shunt_group_poll_fully(group);	/* what was delivered before counts, and nothing else */
 	atomic_fetch_sub(&group->common->links_up, 1);
+	if (!link->waits)
+		shunt_waiters_deaf(group, -1);
 	shunt_lanes_abandon(link);
 }

@@ -28,7 +28,7 @@ struct shunt_outgoing;	/* what the channel had no room for */
 
 enum shunt_channel_kind { SHUNT_CHANNEL_UNIX, SHUNT_CHANNEL_TCP };
 
-#define SHUNT_CHANNEL_FDS 2	/* that a message may have */
+#define SHUNT_CHANNEL_FDS (2 + SHUNT_WAITERS)	/* that a message may have */
 #define SHUNT_CHANNEL_KEPT 8192	/* messages that a stranger may leave unread, beside what its socket holds */
 #define SHUNT_COOKIE_BYTES 16
 

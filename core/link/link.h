@@ -46,6 +46,7 @@ struct shunt_link {
 	struct shunt_channel channel;	/* sending under send_lock, receiving the service thread's */
 	struct shunt_device *device;
 	struct ibv_pd *pd;
+	bool waits;	/* the peer has been given bells of waiters; service thread sets it before the first stream */
 	uint8_t *arena_base;
 	struct shunt_arena arena;
 	uint64_t peer_arena;	/* address and size as the peer told us, checked */

@@ -77,15 +77,25 @@ static enum shunt_cause link_say_why(const struct shunt_link *link, int result)
 	return cause;
 }
 
+/* A stream's entry is the first word of its control line, which no message has. How many descriptors: without them, none. */
+static int make_waiters(struct shunt_link *link, int *fds)
+{
+	link->waits = !link->device->kind->make_waiters(
+		link->pd, link->arena_base, sizeof(struct shunt_control), link->table_size, fds);
+	return link->waits ? SHUNT_WAITERS : 0;
+}
+
 static int say_hello(struct shunt_link *link)
 {
 	struct shunt_message message = { .type = SHUNT_MSG_HELLO };
 	struct shunt_hello *hello = &message.hello;
-	int fds[2];
+	int fds[SHUNT_CHANNEL_FDS];
 	int count = shunt_lanes_tell(link, hello, fds);
 
 	if (count < 0)
 		return count;
+	if (!link->maps && link->device->kind->waiters)
+		count += make_waiters(link, fds + count);
 	hello->magic = SHUNT_WIRE_MAGIC;
 	hello->version = SHUNT_WIRE_VERSION;
 	hello->arena_address = link->device->kind->zero_based ? 0 : (uintptr_t)link->arena_base;
@@ -323,6 +333,8 @@ static void go_up(struct shunt_link *link)
 	link->line.up_at = shunt_now(link->engine);
 	atomic_store(&link->state, SHUNT_LINK_UP);
 	atomic_fetch_add(&link->engine->lanes.links_up, 1);
+	if (!link->waits)
+		shunt_waiters_deaf(&link->engine->group, 1);
 	shunt_keepalive_begin(link);
 	shunt_idle_begin(link->engine->service);
 	shunt_eviction_begin(link->engine->service);

@@ -405,6 +405,9 @@ void shunt_devices_close(struct shunt_group *group)
 	}
 	group->cqs = (struct shunt_cqs) { .count = 0 };
 	group->polled = (struct shunt_polled) { .turn = 0 };
+	shunt_lock_take(&group->lock);
+	shunt_waiters_end(group);
+	shunt_lock_leave(&group->lock);
 	group->bell = 0;
 }
 

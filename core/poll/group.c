@@ -189,7 +189,8 @@ void shunt_group_arm(struct shunt_group *group)
 	shunt_assert_held(&group->lock);
 	if (!group->open)
 		return;
-	arrivals_only = !group->polled.service_asleep && !group->hooks->stalls(group);
+	arrivals_only = !(group->polled.service_asleep && group->polled.service_sends) &&
+			!group->hooks->stalls(group);
 	group->arms++;
 	for (uint32_t i = 0; i < group->cqs.count; i++)
 		ibv_req_notify_cq(group->cqs.of[i], arrivals_only);

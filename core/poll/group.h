@@ -14,6 +14,7 @@
 #include "core/device/device.h"
 #include "core/poll/lane_counters.h"
 #include "core/poll/gap.h"
+#include "core/poll/waiter.h"
 
 #define SHUNT_CQS_MAX 64	/* beyond `cqs` they are made as lanes need them */
 #define SHUNT_LANE_ROWS 1024	/* 2^n: 8,192 links of strangers are eight in a row */
@@ -39,6 +40,8 @@ struct shunt_hooks {
 	void (*notify)(struct shunt_group *group, struct shunt_stream *stream, uint32_t what);
 	/* The leader's channel moves to this set, in which a thread sleeps. False: it cannot. */
 	bool (*ring_in)(struct shunt_group *group, struct shunt_epset *set);
+	/* A thread sleeps on the stream, too, from here on: no set that watches it is its only waiter. */
+	void (*shared)(struct shunt_group *group, struct shunt_stream *stream);
 	/* Receives are posted again on the lanes of group.polled.repost_lanes. */
 	void (*repost)(struct shunt_group *group);
 	/* A lane has work that the completion of a send may make possible. */
@@ -65,7 +68,8 @@ struct shunt_cqs {
 struct shunt_polled {
 	uint32_t turn;			/* the CQ that is polled first */
 	bool more;			/* the last poll did not empty the CQs */
-	bool service_asleep;		/* the service thread sleeps on the channel, beside the leader */
+	bool service_asleep;		/* the service thread sleeps on the channel, beside the leader, */
+	bool service_sends;		/* and completions of sends concern it, too */
 	_Atomic bool rearm;		/* an event was taken; a thread that sleeps on the channel needs another */
 	uint32_t metered;	/* links of which arrivals are counted: polls are timed for them (emptied_at) */
 	struct shunt_lane *repost_lanes;	/* have used up many of their receives */
@@ -99,6 +103,7 @@ struct shunt_group {
 	uint64_t emptied_at;	/* ns: all that was there then has been polled; while polled.metered */
 
 	_Alignas(64) struct shunt_gap gap;
+	struct shunt_waiters waiters;
 	struct shunt_sleeper *sleepers;
 	struct shunt_sleeper *leader;		/* sleeps on the channel */
 	struct shunt_epset *channel_set;	/* epoll set whose companion holds what is slept on, */

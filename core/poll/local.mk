@@ -9,4 +9,5 @@ poll_sources = \
 	core/poll/linger.c core/poll/linger.h \
 	core/poll/polling.c core/poll/polling.h \
 	core/poll/sleepcost.c core/poll/sleepcost.h \
-	core/poll/sleeper.c core/poll/sleeper.h
+	core/poll/sleeper.c core/poll/sleeper.h \
+	core/poll/waiter.c core/poll/waiter.h

@@ -114,17 +114,23 @@ void shunt_sleeper_leave(struct shunt_group *group, struct shunt_sleeper *sleepe
 	if (group->leader == sleeper) {
 		group->leader = NULL;
 		shunt_gap_woke(group);
-		if (group->open && leads_asleep(group, sleeper))
+		if (group->open && !group->waiters.served && leads_asleep(group, sleeper))
 			return;
 	}
-	if (group->open && !group->leader)
+	if (group->open && !group->leader && !group->waiters.served)
 		wake_a_leader(group);
 }
 
 bool shunt_sleeper_lead(struct shunt_group *group, struct shunt_sleeper *sleeper)
 {
-	if (!group->open || group->leader || sleeper->apart)
+	if (!group->open || sleeper->apart)
 		return false;
+	if (__builtin_expect(group->waiters.served, 0))
+		return false;
+	if (group->leader) {
+		shunt_waiters_begin(group);
+		return false;
+	}
 	sleeper->leader = true;
 	group->leader = sleeper;
 	return true;

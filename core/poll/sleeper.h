@@ -34,7 +34,8 @@ struct shunt_stream;
 struct shunt_sleeper {	/* one sleeping thread; on its stack; group.lock */
 	int kick_fd;		/* an eventfd that ends its sleep */
 	_Atomic bool asleep;	/* has looked for the last time; must be kicked */
-	bool apart;		/* no completion concerns it: never leads; set before it enters */
+	bool apart;		/* no completion concerns it, or its waiter is told of all that do: never leads; set before it enters */
+	uint32_t waiter;	/* its number (waiter.h); 0: none */
 	bool leader;
 	bool told;		/* something changed on a stream it waits for */
 	bool heeds;		/* cancellations of its thread */

@@ -17,6 +17,7 @@ stream_sources = \
 	core/stream/left.c core/stream/left.h \
 	core/stream/loss.c core/stream/loss.h \
 	core/stream/marks.c core/stream/marks.h \
+	core/stream/named.c core/stream/named.h \
 	core/stream/nonce.c core/stream/nonce.h \
 	core/stream/offer.c core/stream/offer.h \
 	core/stream/low_water.c core/stream/low_water.h \

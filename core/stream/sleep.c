@@ -6,8 +6,10 @@
 #include "core/fd/thread.h"
 #include "core/poll/cancel.h"
 #include "core/poll/group.h"
+#include "core/stream/named.h"
 #include "core/stream/sleep.h"
 #include "core/stream/stream.h"
+#include "core/stream/wait.h"
 
 /* The last look before it sleeps. group.lock held. */
 static void look(struct shunt_sleep *sleep)
@@ -16,10 +18,75 @@ static void look(struct shunt_sleep *sleep)
 
 	if (sleep->sleeper.leader)
 		shunt_group_arm(sleep->group);
+	if (__builtin_expect(sleep->sleeper.waiter, 0))
+		shunt_waiter_arm(group, sleep->sleeper.waiter, true);
 	group->looker = sleep->sleeper.set;	/* what comes now is its own: it looks before it sleeps */
 	shunt_group_poll_locked(sleep->group);
 	group->looker = NULL;
 	shunt_sleeper_begin(sleep->group, &sleep->sleeper, sleep->ready(sleep->arg));
+}
+
+/* All that it waits for is told to the waiter. Streams that others wait for, too, are told to whoever polls. */
+static bool name_all(struct shunt_sleep *sleep, uint32_t waiter)
+{
+	bool all = true;
+
+	for (size_t i = 0; i < sleep->count; i++)
+		if (sleep->on[i].stream)
+			all &= shunt_named_by(sleep->on[i].stream, &sleep->on[i], waiter);
+		else
+			all &= !sleep->on[i].set;
+	return all && sleep->count;
+}
+
+static uint32_t former(const struct shunt_sleep *sleep)
+{
+	return sleep->count && sleep->on[0].stream ? sleep->on[0].stream->named : 0;
+}
+
+static void choose_waiter(struct shunt_sleep *sleep)
+{
+	struct shunt_sleeper *sleeper = &sleep->sleeper;
+
+	if (sleep->waiter) {
+		sleeper->waiter = sleep->waiter(sleep->arg, &sleeper->apart);
+		sleeper->apart &= sleep->group->waiters.served;
+		return;
+	}
+	if (sleeper->apart)
+		return;
+	sleeper->waiter = shunt_waiter_take(sleep->group, former(sleep));
+	if (name_all(sleep, sleeper->waiter) && sleeper->waiter) {
+		sleeper->apart = sleep->group->waiters.served;
+		return;
+	}
+	if (sleeper->waiter) {
+		shunt_waiter_give(sleep->group, sleeper->waiter);
+		name_all(sleep, 0);
+	}
+	sleeper->waiter = 0;
+}
+
+static bool another_sleeps(const struct shunt_group *group, const struct shunt_sleeper *sleeper)
+{
+	const struct shunt_sleeper *other = group->sleepers;
+
+	while (other && (other == sleeper || other->waiter != sleeper->waiter))
+		other = other->next;
+	return other;
+}
+
+/* A set's number is the set's, and others may sleep in it. */
+static void leave_waiter(struct shunt_sleep *sleep)
+{
+	struct shunt_sleeper *sleeper = &sleep->sleeper;
+
+	if (__builtin_expect(!sleeper->waiter, 1))
+		return;
+	shunt_waiter_arm(sleep->group, sleeper->waiter,
+			 sleeper->set && another_sleeps(sleep->group, sleeper));
+	if (!sleeper->set)
+		shunt_waiter_give(sleep->group, sleeper->waiter);
 }
 
 void shunt_sleep_fall(struct shunt_sleep *sleep)
@@ -36,6 +103,8 @@ void shunt_sleep_fall(struct shunt_sleep *sleep)
 		on->next = on->stream->sleepers;
 		on->stream->sleepers = on;
 	}
+	if (__builtin_expect(group->waiters.begun, 0))
+		choose_waiter(sleep);
 	shunt_sleeper_enter(group, &sleep->sleeper);
 	look(sleep);
 	shunt_lock_leave(&group->lock);
@@ -60,6 +129,7 @@ void shunt_sleep_rise(struct shunt_sleep *sleep, bool rung)
 		*p = sleep->on[i].next;
 	}
 	sleep->sleeper.asleep = false;	/* it need not be kicked for what it finds itself */
+	leave_waiter(sleep);
 	shunt_sleeper_leave(sleep->group, &sleep->sleeper);
 	if (rung) {	/* armed anew if another leads by now */
 		group->looker = sleep->sleeper.set;
@@ -124,15 +194,17 @@ static int wait_in_kernel(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t 
 static int sleep_once(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count, uint64_t deadline, const sigset_t *mask)
 {
 	struct shunt_group *group = sleep->group;
-	struct pollfd *waker = fds + fds_count, *bell = waker + 1;
+	struct pollfd *waker = fds + fds_count, *bell = waker + 1, *own = bell + 1;
 	int n = 0;
 	bool asleep;
 
 	*waker = (struct pollfd) { .fd = sleep->sleeper.kick_fd, .events = POLLIN };
-	*bell = (struct pollfd) { .fd = -1 };
+	*own = *bell = (struct pollfd) { .fd = -1 };
 	shunt_thread.sleep_fd = waker->fd + 1;
 	shunt_sleep_fall(sleep);
 	asleep = is_asleep(sleep);
+	if (__builtin_expect(sleep->sleeper.waiter && asleep, 0))
+		*own = (struct pollfd) { .fd = shunt_waiter_fd(group, sleep->sleeper.waiter), .events = POLLIN };
 	while (asleep) {
 		if (sleep->sleeper.leader && group->open)
 			*bell = (struct pollfd) { .fd = atomic_load(&group->bell), .events = POLLIN };
@@ -140,10 +212,12 @@ static int sleep_once(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_
 		if (n != 1 || !waker->revents || !sleeps_on(sleep))
 			break;
 	}
+	if (__builtin_expect(own->revents, 0))
+		shunt_waiter_hear(group, sleep->sleeper.waiter);
 	shunt_sleep_rise(sleep, n >= 0 && bell->revents);	/* it may have been meant for another sleeper */
 	if (!asleep || waker->revents || shunt_thread.signalled)
 		shunt_waker_drain(group->loop->fds, waker->fd);
-	return n < 0 ? n : n - !!waker->revents - !!bell->revents;
+	return n < 0 ? n : n - !!waker->revents - !!bell->revents - !!own->revents;
 }
 
 int shunt_sleep(struct shunt_sleep *sleep, struct pollfd *fds, nfds_t fds_count, uint64_t deadline, const sigset_t *mask)
@@ -170,7 +244,8 @@ void shunt_sleep_notify(struct shunt_stream *stream, uint32_t what)
 		if (!(what & on->events))
 			continue;
 		on->sleeper->told = true;
-		shunt_sleeper_kick(group, on->sleeper);
+		if (!shunt_named_rings(stream, on->sleeper->waiter, what))
+			shunt_sleeper_kick(group, on->sleeper);
 	}
 }
 

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include "core/poll/sleeper.h"
 
-#define SHUNT_SLEEP_FDS 2	/* beside the caller's: the waker, and what the leader sleeps on */
+#define SHUNT_SLEEP_FDS 3	/* beside the caller's: the waker, what the leader sleeps on, and its waiter's */
 
 struct shunt_sleep {
 	struct shunt_group *group;
@@ -19,6 +19,8 @@ struct shunt_sleep {
 	struct shunt_sleep_on *on;	/* the streams; `stream` may be NULL */
 	size_t count;			/* of them */
 	bool (*ready)(void *arg);	/* it need not sleep; group.lock held, after a poll */
+	/* Its set's waiter; 0: none. *apart: all that the set waits for names it. The same lock, before the poll. NULL: no set. */
+	uint32_t (*waiter)(void *arg, bool *apart);
 	void (*cancelled)(void *arg);	/* the thread is, in its sleep, which is undone */
 	void *arg;			/* of both */
 };

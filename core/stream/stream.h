@@ -220,6 +220,7 @@ struct shunt_stream {
 	/* group.lock */
 	_Alignas(64) struct shunt_watch *watches;	/* epoll registrations */
 	struct shunt_sleep_on *sleepers;	/* threads that sleep until it is ready */
+	uint8_t named;		/* the waiter in its control line (named.h) */
 	struct shunt_stream *next_settle;	/* in group.settle, whose last names itself; NULL: it is not there */
 
 	/* registry (engine.streams_lock) */

@@ -37,6 +37,19 @@ int shunt_companion_open(struct shunt_engine *engine, struct shunt_epset *set)
 	return 0;
 }
 
+bool shunt_companion_waits(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	int fd = shunt_waiter_fd(&engine->group, set->waiter);
+
+	return fd >= 0 && (!companion_add(engine, set, fd, &set->waiter) || errno == EEXIST);
+}
+
+void shunt_companion_waits_no_more(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	engine->sys->epoll_ctl(set->companion, EPOLL_CTL_DEL,
+			       shunt_waiter_fd(&engine->group, set->waiter), NULL);
+}
+
 int shunt_companion_lead(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	struct shunt_group *group = &engine->group;

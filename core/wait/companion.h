@@ -28,6 +28,10 @@ bool shunt_companion_rings(struct shunt_engine *engine, const struct shunt_epset
 void shunt_companion_rest(struct shunt_engine *engine, struct shunt_epset *set);
 /* The channel is in no set any more. */
 void shunt_companion_silence(struct shunt_engine *engine);
+/* The set's waiter wakes it. False: it cannot. group.lock held, as the next. */
+bool shunt_companion_waits(struct shunt_engine *engine, struct shunt_epset *set);
+/* Not any more. */
+void shunt_companion_waits_no_more(struct shunt_engine *engine, struct shunt_epset *set);
 /* Sleepers in the set look again. */
 void shunt_companion_kick(struct shunt_engine *engine, struct shunt_epset *set);
 

@@ -4,12 +4,14 @@
 #include <sys/epoll.h>
 #include "core/engine.h"
 #include "core/stream/handover.h"
+#include "core/stream/named.h"
 #include "core/stream/offer.h"
 #include "core/stream/ready.h"
 #include "core/stream/tuple.h"
 #include "core/stream/wait.h"
 #include "core/wait/companion.h"
 #include "core/wait/epset.h"
+#include "core/wait/epsets.h"
 #include "core/wait/nested.h"
 #include "core/wait/watch.h"
 
@@ -145,8 +147,10 @@ static void rehome_all(struct shunt_engine *engine, struct shunt_stream *stream,
 {
 	int saved = errno;
 
-	for (struct shunt_watch *watch = stream->watches; watch; watch = watch->next_of_stream)
+	for (struct shunt_watch *watch = stream->watches; watch; watch = watch->next_of_stream) {
 		rehome(engine, watch, quietly);
+		shunt_watch_name(engine, watch);
+	}
 	errno = saved;
 }
 
@@ -173,6 +177,8 @@ void shunt_epset_notify(struct shunt_group *group, struct shunt_stream *stream, 
 			continue;
 		if (__builtin_expect(watch->events & EPOLLEXCLUSIVE, 0))
 			served = shunt_watch_touch_exclusive(engine, watch, served);
+		else if (shunt_named_rings(stream, watch->set->waiter, what))
+			shunt_watch_list(engine, watch);	/* the peer wakes those who sleep in the set */
 		else
 			shunt_watch_touch(engine, watch);
 	}
@@ -211,6 +217,10 @@ void shunt_epset_unwatch(struct shunt_watch *watch)
 {
 	struct shunt_watch **p = &watch->stream->watches;
 
+	if (watch->named) {
+		watch->set->named--;
+		shunt_named_write(watch->stream, 0);
+	}
 	while (*p != watch)
 		p = &(*p)->next_of_stream;
 	*p = watch->next_of_stream;
@@ -243,6 +253,7 @@ static int watch_add(struct shunt_engine *engine, struct shunt_epset *set,
 	shunt_watch_comes_to_kernel(engine, watch);
 	if (watch->home != SHUNT_HOME_SET) {
 		shunt_nested_count(engine, set, 1);
+		shunt_watch_name(engine, watch);
 		shunt_watch_begin(engine, watch);
 	}
 	return 0;
@@ -277,6 +288,7 @@ void shunt_epset_carry(struct shunt_engine *engine, struct shunt_stream *from,
 
 	shunt_lock_take(&engine->group.lock);
 	while ((watch = from->watches) != NULL) {
+		shunt_watch_unname(engine, watch);
 		from->watches = watch->next_of_stream;
 		if (watch->home == SHUNT_HOME_SET)
 			shunt_nested_count(engine, watch->set, 1);
@@ -288,6 +300,7 @@ void shunt_epset_carry(struct shunt_engine *engine, struct shunt_stream *from,
 		to->watches = watch;
 		if (kernel_add(engine, watch, home_for(watch)))
 			say_lost(watch);
+		shunt_watch_name(engine, watch);
 		if (!watch->disabled)
 			shunt_watch_begin(engine, watch);
 	}
@@ -311,6 +324,7 @@ static int modify(struct shunt_engine *engine, struct shunt_watch *watch,
 	if (watch->home != SHUNT_HOME_SET || event->events & EPOLLONESHOT)
 		rehome(engine, watch, true);
 	shunt_watch_comes_to_kernel(engine, watch);
+	shunt_watch_name(engine, watch);
 	if (watch->home != SHUNT_HOME_SET)
 		shunt_watch_begin(engine, watch);
 	return 0;
@@ -364,6 +378,8 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 	if (file->kind == SHUNT_FILE_PRIVATE)
 		return -EBADF;
 	if (file->kind == SHUNT_FILE_EPOLL) {
+		shunt_epset_unnumber(engine, set);
+		shunt_epset_unnumber(engine, (struct shunt_epset *)file);
 		shunt_lock_take(&group->lock);
 		result = shunt_nested_control(engine, set, (struct shunt_epset *)file, op, fd,
 					      event);

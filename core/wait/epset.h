@@ -37,6 +37,10 @@ struct shunt_epset {
 	_Atomic uint32_t sleeping;	/* threads asleep in it, */
 	_Atomic uint32_t plain;		/* and of them those that fell asleep while it was the kernel's alone */
 	uint32_t ready;		/* entries of the list */
+	uint32_t waiter;	/* the set's number (core/poll/waiter.h); 0: none */
+	uint32_t waiter_of;	/* waiters.generation then */
+	uint32_t named;		/* watches of streams that name it */
+	bool unnumbered;	/* it must not have one: it is waited for from outside */
 	struct shunt_watch *first, *last;
 	struct shunt_watch *spare;	/* memory of one that was removed: programs remove one and add the next */
 	struct shunt_epset *next_free;	/* streams_lock */

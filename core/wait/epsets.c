@@ -58,6 +58,77 @@ void shunt_epset_let_go(struct shunt_engine *engine, struct shunt_epset *set)
 	shunt_lock_leave(&engine->streams_lock);
 }
 
+struct naming {
+	struct shunt_engine *engine;
+	struct shunt_epset *set;
+};
+
+static int name_anew(struct shunt_stream *stream, void *arg)
+{
+	const struct naming *naming = arg;
+
+	for (struct shunt_watch *watch = stream->watches; watch; watch = watch->next_of_stream) {
+		if (watch->set != naming->set)
+			continue;
+		watch->named = false;	/* its former number's */
+		shunt_watch_name(naming->engine, watch);
+	}
+	return 0;
+}
+
+static int unname(struct shunt_stream *stream, void *arg)
+{
+	const struct naming *naming = arg;
+
+	for (struct shunt_watch *watch = stream->watches; watch; watch = watch->next_of_stream)
+		if (watch->set == naming->set)
+			shunt_watch_unname(naming->engine, watch);
+	return 0;
+}
+
+static bool may_wait(struct shunt_epset *set)
+{
+	return !set->closed && !set->outers && !set->inners && !set->pollers && set->companion >= 0;
+}
+
+void shunt_epset_number(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct shunt_group *group = &engine->group;
+	struct naming naming = { engine, set };
+
+	shunt_lock_take(&engine->streams_lock);
+	shunt_lock_take(&group->lock);
+	if (may_wait(set) && !set->unnumbered && !set->waiter)
+		set->waiter = shunt_waiter_take(group, 0);
+	if (set->waiter && set->waiter_of != group->waiters.generation + 1) {
+		set->named = 0;
+		set->waiter_of = group->waiters.generation + 1;
+		if (shunt_companion_waits(engine, set))
+			shunt_streams_each(engine, name_anew, &naming);
+	}
+	shunt_lock_leave(&group->lock);
+	shunt_lock_leave(&engine->streams_lock);
+}
+
+void shunt_epset_unnumber(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	struct naming naming = { engine, set };
+
+	if (__builtin_expect(set->unnumbered && !set->waiter, 1))
+		return;
+	shunt_lock_take(&engine->streams_lock);
+	shunt_lock_take(&engine->group.lock);
+	set->unnumbered = true;
+	if (set->waiter) {
+		shunt_streams_each(engine, unname, &naming);
+		shunt_companion_waits_no_more(engine, set);
+		shunt_waiter_give(&engine->group, set->waiter);
+		set->waiter = 0;
+	}
+	shunt_lock_leave(&engine->group.lock);
+	shunt_lock_leave(&engine->streams_lock);
+}
+
 static int forget_set(struct shunt_stream *stream, void *arg)
 {
 	struct shunt_watch *watch, *next;
@@ -77,6 +148,9 @@ void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&group->lock);
 	shunt_streams_each(engine, forget_set, set);
+	if (set->waiter)
+		shunt_waiter_give(group, set->waiter);
+	set->waiter = 0;
 	free(set->spare);
 	set->spare = NULL;
 	if (group->channel_set == set)
@@ -100,6 +174,7 @@ void shunt_epset_inherit(struct shunt_engine *engine)
 			continue;
 		atomic_store(&set->holds, 1);	/* other threads are gone, and this one's wait has let go of it */
 		set->sleeping = set->plain = set->pollers = 0;
+		set->waiter = 0;
 		if (set->companion < 0)
 			continue;
 		shunt_own_fds_close(&engine->fds, set->companion);

@@ -20,5 +20,9 @@ void shunt_epset_let_go(struct shunt_engine *engine, struct shunt_epset *set);
 /* In a fork's child, alone in its process: companions are the parent's. */
 void shunt_epset_inherit(struct shunt_engine *engine);
 struct shunt_epset *shunt_epset_create(struct shunt_engine *engine, int fd);
+/* A number for it, if there is one, which its streams name (core/poll/waiter.h). No lock held, as the next. */
+void shunt_epset_number(struct shunt_engine *engine, struct shunt_epset *set);
+/* It is waited for from outside: never again. */
+void shunt_epset_unnumber(struct shunt_engine *engine, struct shunt_epset *set);
 
 #endif

@@ -39,6 +39,8 @@ static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 			set->kicked = false;
 		} else if (events[i].data.ptr == &engine->group) {
 			event = true;
+		} else if (events[i].data.ptr == &set->waiter) {
+			shunt_waiter_hear(&engine->group, set->waiter);
 		} else {
 			shunt_watch_heard(engine, events[i].data.ptr, events[i].events);
 			set->kernel_active = shunt_cycles();
@@ -329,8 +331,23 @@ static bool is_ready(void *arg)
 	asleep->set->sleeping++;
 	if (asleep->sleep.sleeper.leader)
 		shunt_companion_lead(shunt_engine_of(asleep->sleep.group, group), asleep->set);
+	else if (__builtin_expect(asleep->sleep.sleeper.apart, 0) &&
+		 asleep->sleep.group->channel_set == asleep->set)
+		shunt_companion_silence(shunt_engine_of(asleep->sleep.group, group));
 	return asleep->set->first ||
 	       shunt_nested_refresh(shunt_engine_of(asleep->sleep.group, group), asleep->set);
+}
+
+/* *apart: all that a completion can tell the set is of streams that name it. */
+static uint32_t waiter_of(void *arg, bool *apart)
+{
+	struct asleep *asleep = arg;
+	const struct shunt_epset *set = asleep->set;
+
+	if (!set->waiter || set->waiter_of != asleep->sleep.group->waiters.generation + 1)
+		return 0;
+	*apart = set->named == atomic_load(&set->linked);
+	return set->waiter;
 }
 
 static void cancelled(struct asleep *asleep)
@@ -358,7 +375,7 @@ static void epwait_leave(void *arg)
 static int sleep_once(struct shunt_engine *engine, struct shunt_epset *set,
 		      struct epoll_event *events, int max, uint64_t deadline, const sigset_t *mask)
 {
-	struct asleep asleep = { .set = set, .sleep = { .group = &engine->group, .ready = is_ready, .arg = &asleep,
+	struct asleep asleep = { .set = set, .sleep = { .group = &engine->group, .ready = is_ready, .waiter = waiter_of, .arg = &asleep,
 							.sleeper = { .kick_fd = set->kick_fd, .set = set } } };
 	struct timespec left;
 	volatile int n = 0;
@@ -572,6 +589,10 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 		if (n || (now && !shunt_thread.sleeps_next))
 			return n;
 	}
+	if (__builtin_expect(engine->group.waiters.begun && !set->unnumbered, 0) &&
+	    (set->waiter ? set->waiter_of != engine->group.waiters.generation + 1 :
+			   shunt_waiter_is_free(&engine->group)))
+		shunt_epset_number(engine, set);
 	if (!now)
 		deadline = shunt_deadline_in(engine->sys, timeout);
 	if (!shunt_epset_hold(engine, set, epfd))

@@ -128,6 +128,7 @@ static void plan(struct polling *p)
 		if (file && file->kind == SHUNT_FILE_EPOLL && p->user[i].events & SET_BITS) {
 			bool concerned = shunt_epset_is_concerned((struct shunt_epset *)file);
 
+			shunt_epset_unnumber(p->engine, (struct shunt_epset *)file);
 			p->sets++;
 			p->link_fds += concerned;
 			p->apart &= !concerned;

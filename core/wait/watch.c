@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <sys/epoll.h>
 #include "core/engine.h"
+#include "core/stream/named.h"
 #include "core/stream/ready.h"
 #include "core/stream/wait.h"
 #include "core/wait/companion.h"
@@ -66,6 +67,51 @@ void shunt_watch_unlist(struct shunt_watch *watch)
 		set->last = last;
 	watch->listed = false;
 	set->ready--;
+}
+
+/* --- whom the peer wakes for it --- */
+
+static void rename_as(struct shunt_engine *engine, struct shunt_watch *watch, bool named)
+{
+	struct shunt_epset *set = watch->set;
+
+	if (watch->named == named)
+		return;
+	watch->named = named;
+	set->named += named ? 1 : -1u;
+	if (set->sleeping)
+		shunt_companion_kick(engine, set);
+}
+
+void shunt_watch_unname(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	if (__builtin_expect(!watch->named, 1))
+		return;
+	rename_as(engine, watch, false);
+	shunt_named_write(watch->stream, 0);
+}
+
+void shunt_watch_shared(struct shunt_group *group, struct shunt_stream *stream)
+{
+	for (struct shunt_watch *watch = stream->watches; watch; watch = watch->next_of_stream)
+		shunt_watch_unname(shunt_engine_of(group, group), watch);
+}
+
+void shunt_watch_name(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	struct shunt_stream *stream = watch->stream;
+	const bool alone = stream->watches == watch && !watch->next_of_stream && !stream->sleepers;
+
+	if (__builtin_expect(!engine->group.waiters.begun, 1))
+		return;
+	if (watch->set->waiter && alone && watch->home == SHUNT_HOME_NONE &&
+	    shunt_named_can(stream)) {
+		shunt_named_write(stream, watch->set->waiter);
+		rename_as(engine, watch, true);
+		return;
+	}
+	shunt_watch_shared(&engine->group, stream);
+	shunt_named_write(stream, 0);
 }
 
 void shunt_watch_suspect(struct shunt_watch *watch)
@@ -152,6 +198,11 @@ static inline void touch(struct shunt_engine *engine, struct shunt_watch *watch,
 void shunt_watch_touch(struct shunt_engine *engine, struct shunt_watch *watch)
 {
 	touch(engine, watch, true);
+}
+
+void shunt_watch_list(struct shunt_engine *engine, struct shunt_watch *watch)
+{
+	touch(engine, watch, false);
 }
 
 /* A thread looks already, in one of the sets that have the stream exclusively. */

@@ -12,6 +12,7 @@
 
 struct shunt_engine;
 struct shunt_epset;
+struct shunt_group;
 struct shunt_stream;
 
 /* Of the events that the program gives. */
@@ -41,6 +42,7 @@ struct shunt_watch {	/* one descriptor's registration in one set */
 	bool disabled;		/* EPOLLONESHOT has fired */
 	bool listed;		/* in the set's ready list */
 	bool moved;		/* out of the program's epfd since it was last looked at */
+	bool named;		/* the stream names the set's waiter */
 	struct shunt_watch *next_of_stream;
 	struct shunt_watch *next_ready;
 };
@@ -58,6 +60,8 @@ void shunt_watch_leaves_kernel(struct shunt_watch *watch);
 void shunt_watch_comes_to_kernel(struct shunt_engine *engine, struct shunt_watch *watch);
 /* Something of it is new: it is listed, and the set tells those who sleep in it. */
 void shunt_watch_touch(struct shunt_engine *engine, struct shunt_watch *watch);
+/* The same, and those who sleep in the set hear of it anyway. */
+void shunt_watch_list(struct shunt_engine *engine, struct shunt_watch *watch);
 /*
  * The same of a registration with EPOLLEXCLUSIVE. `served`: a thread of another such set has been woken, and none is here.
  * True: one has been now, too. A thread that was woken before, for something else, may be full with that.
@@ -74,6 +78,12 @@ void shunt_watch_heard(struct shunt_engine *engine, struct shunt_watch *watch, u
 /* Events for the program, without waiting and without the kernel, which has said the `beside` events before `events`. */
 int shunt_watch_collect(struct shunt_engine *engine, struct shunt_epset *set,
 			struct epoll_event *events, int max, int beside);
+/* The stream names the set's waiter, or none, as is right now. A thread that sleeps in the set looks again if that changes. */
+void shunt_watch_name(struct shunt_engine *engine, struct shunt_watch *watch);
+/* The streams' names are of no use to the set any more. */
+void shunt_watch_unname(struct shunt_engine *engine, struct shunt_watch *watch);
+/* Of all watches of the stream: another waits for it, too. */
+void shunt_watch_shared(struct shunt_group *group, struct shunt_stream *stream);
 /* Readable for a poll on the set itself: something on its list is true. */
 bool shunt_watch_any_ready(struct shunt_engine *engine, struct shunt_epset *set);
 

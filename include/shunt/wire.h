@@ -17,7 +17,7 @@
 
 #include <stdint.h>
 
-#define SHUNT_WIRE_VERSION 18
+#define SHUNT_WIRE_VERSION 19
 #define SHUNT_WIRE_MAGIC 0x53485431u	/* "SHT1" */
 
 enum shunt_imm {
@@ -75,6 +75,7 @@ static inline uint64_t shunt_ring_bytes(uint64_t ring)
  * but could not post at once. A peer whose link has died looks there to learn whether bytes were
  * lost with it.
  */
+#define SHUNT_WAITERS 4	/* of the soft device, and of the descriptors of a HELLO */
 #define SHUNT_CONTROL_READ 15
 #define SHUNT_CONTROL_ACCEPTED 14
 
@@ -104,7 +105,7 @@ struct shunt_control {
 /* --- the link channel --- */
 
 enum shunt_message_type {
-	SHUNT_MSG_HELLO = 1,	/* + 2 descriptors of the soft device: segment, and what wakes the sender */
+	SHUNT_MSG_HELLO = 1,	/* + 2 descriptors of the soft device: segment, and what wakes the sender; perhaps + SHUNT_WAITERS, for waiters */
 	SHUNT_MSG_CLAIM,
 	SHUNT_MSG_ACCEPT,	/* the claim is good, the acceptor is ready to receive on the link */
 	SHUNT_MSG_CONFIRM,	/* so is the claimant: both may announce upgrades */

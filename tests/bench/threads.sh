@@ -6,7 +6,7 @@
 #
 # sleeps and kicks: threads that fell asleep, and that another thread of the process has woken; arms, events: of the
 # completion channel; polls; switches: of the server's threads, that waited or were displaced. Operations are TPS of
-# the same run. Rates are for comparison only: counts need no quiet machine.
+# the same run; beside them is how many times TCP's they are, measured just before. Counts need no quiet machine, rates do.
 # shellcheck disable=SC2086	# commands to put before others are several words
 # shellcheck source-path=SCRIPTDIR source=../calls/lib.sh
 set -u
@@ -34,12 +34,25 @@ look() { # PID FILE
 	echo "$(date +%s.%N) $(counters "$1") $(switches "$1")" > "$2"
 }
 
-printf '| threads | connections | operations/s | sleeps | kicks | arms | events | polls | waited | displaced |\n'
-printf '| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n'
+# as many operations a second as a client says
+ask() { # CONNECTIONS SECONDS FILE WRAP...
+	"${@:4}" memcaslap -s 127.0.0.1:"$server_port" -T 2 -c "$1" -t "$2"s -X 100 > "$3" 2>&1
+}
+
+tps() { # FILE
+	awk '/TPS:/ { for (i = 1; i < NF; i++) if ($i == "TPS:") print $(i + 1) }' "$1"
+}
+
+printf '| threads | connections | operations/s | of TCP | sleeps | kicks | arms | events | polls | waited | displaced |\n'
+printf '| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n'
 for t in $threads; do
 	for c in $connections; do
+		start_server env memcached -u nobody -t "$t" -c 2000 -l 127.0.0.1 -p
+		ask "$c" "$window" "$work/plain" env
+		kill "$server_pid"
+		wait "$server_pid" 2> /dev/null
 		start_server $shunt_run memcached -u nobody -t "$t" -c 2000 -l 127.0.0.1 -p
-		$shunt_run memcaslap -s 127.0.0.1:"$server_port" -T 2 -c "$c" -t $((window + 2))s -X 100 > "$work/said" 2>&1 &
+		ask "$c" $((window + 2)) "$work/said" $shunt_run &
 		client=$!
 		children+=("$client")
 		sleep 1
@@ -47,11 +60,10 @@ for t in $threads; do
 		sleep "$window"
 		look "$server_pid" "$work/b"
 		wait "$client"
-		rate=$(awk '/TPS:/ { for (i = 1; i < NF; i++) if ($i == "TPS:") print $(i + 1) }' "$work/said")
-		paste -d ' ' "$work/a" "$work/b" | awk -v t="$t" -v c="$c" -v rate="${rate:-0}" '{
+		paste -d ' ' "$work/a" "$work/b" | awk -v t="$t" -v c="$c" -v rate="$(tps "$work/said")" -v tcp="$(tps "$work/plain")" '{
 			n = NF / 2
 			operations = rate * ($(n + 1) - $1)
-			printf "| %d | %d | %d |", t, c, rate
+			printf "| %d | %d | %d | %.2f |", t, c, rate, tcp ? rate / tcp : 0
 			for (i = 2; i <= n; i++) printf " %.0f |", operations ? ($(n + i) - $i) / operations * 1000 : 0
 			print "" }'
 		kill "$server_pid"

@@ -51,7 +51,7 @@ def meet(name, kind):
 
 def receive(s):
     """A message, and whether memory came with it."""
-    data, rights, _, _ = s.recvmsg(MESSAGE, 64)
+    data, rights, _, _ = s.recvmsg(MESSAGE, 128)
     return data, any(kind == socket.SCM_RIGHTS for _, kind, _ in rights)
 
 

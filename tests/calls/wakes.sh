@@ -32,9 +32,11 @@ way() {
 }
 
 for poll in event adaptive; do
-	for name in within around rearmed oneshot edge exclusive; do
+	for name in within around rearmed oneshot edge; do
 		way $name $poll 1
 	done
+	# A stream of two sets names no waiter: the service thread wakes one of them, once for each question.
+	way exclusive $poll 110
 	# A leader that nothing concerns wakes the reader, once for each question.
 	way hangup $poll 120
 done

@@ -352,7 +352,7 @@ void a_peer_with_little_address_space(void **state)
 /* A sealed file as a segment is, of which no page is in memory but the first. */
 static int large_segment(uint64_t bytes)
 {
-	struct segment_header header = { SEGMENT_MAGIC, SEGMENT_VERSION, bytes };
+	struct segment_header header = { .magic = SEGMENT_MAGIC, .version = SEGMENT_VERSION, .segment_bytes = bytes };
 	int fd = memfd_create("large", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);

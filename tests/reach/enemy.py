@@ -183,7 +183,7 @@ class Channel:
     def receive(self):
         """A message; None: the peer has gone."""
         try:
-            data, extra, _, _ = self.sock.recvmsg(MESSAGE, 64)
+            data, extra, _, _ = self.sock.recvmsg(MESSAGE, 128)
         except ConnectionResetError:
             return None
         fds = array.array("i")

@@ -88,6 +88,7 @@ int main(int argc, char **argv)
 	add(race_tests, race_count, NULL);
 	add(fault_tests, fault_count, "faults are injected into the soft device");
 	add(hostile_tests, hostile_count, "only the soft device shares memory with its peer");
+	add(waiter_tests, waiter_count, "only the soft device has waiters");
 	add(page_tests, page_count, "a page of a real device is registered memory, as any");
 	add(thread_tests, thread_count, NULL);
 	add(model_tests, model_count, "the cost model is the soft device's");

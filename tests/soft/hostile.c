@@ -68,7 +68,7 @@ static void SD_15_bad_addresses_are_refused(void **state)
 /* A segment in all but what the flags and seals make of it. */
 static int memfd(uint64_t bytes, unsigned int flags, int seals)
 {
-	struct segment_header header = { SEGMENT_MAGIC, SEGMENT_VERSION, bytes };
+	struct segment_header header = { .magic = SEGMENT_MAGIC, .version = SEGMENT_VERSION, .segment_bytes = bytes };
 	int fd = memfd_create("hostile", MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
 
 	if (fd < 0)
@@ -229,7 +229,7 @@ static void SD_15_what_is_no_kick_is_not_received(void **state)
 {
 	static const char two[2] = "xx";
 	struct rig *rig = apart_make(8);
-	int fd = wake_fd_of(&rig->a), bell = container_of(rig->b.pd, struct soft_pd, ibv)->bell;
+	int fd = wake_fd_of(&rig->a), bell = container_of(rig->b.pd, struct soft_pd, ibv)->bell.fd;
 	char bytes[8];
 
 	(void)state;

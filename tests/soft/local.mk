@@ -28,6 +28,7 @@ tests_soft_conform_SOURCES = \
 	tests/soft/shape.c \
 	tests/soft/sink.c \
 	tests/soft/threads.c \
+	tests/soft/waiters.c \
 	core/lane/window.c core/lane/window.h \
 	$(soft_alone_sources) \
 	$(verbs_sources)

@@ -165,10 +165,10 @@ void rig_expect_silence(struct rig *rig);
 
 /* The tests, a table per file. */
 extern const struct CMUnitTest basic_tests[], error_tests[], event_tests[], process_tests[],
-	fault_tests[], hostile_tests[], race_tests[], thread_tests[], model_tests[], shape_tests[],
-	page_tests[], sink_tests[];
+	fault_tests[], hostile_tests[], waiter_tests[], race_tests[], thread_tests[], model_tests[],
+	shape_tests[], page_tests[], sink_tests[];
 extern const size_t basic_count, error_count, event_count, process_count, fault_count,
-	hostile_count, race_count, thread_count, model_count, shape_count, page_count,
+	hostile_count, waiter_count, race_count, thread_count, model_count, shape_count, page_count,
 	sink_count;
 
 #define RIG_TABLE(name, ...) \

@@ -224,6 +224,7 @@ static void make(int mode)
 	engine.group.cqs.count = 1;
 	engine.group.devices[SHUNT_SOFT].channel = &channel;
 	engine.group.devices[SHUNT_SOFT].open = true;
+	engine.group.devices[SHUNT_SOFT].kind = &shunt_device_verbs;	/* it has no waiters */
 	engine.group.bell = channel.fd;
 	engine.group.devices[SHUNT_SOFT].verbs = &verbs;
 	engine.group.devices[SHUNT_SOFT].context = &context;

@@ -60,34 +60,50 @@ static int make_pair(struct ibv_context *context, int ends[2])
 	return -EMFILE;
 }
 
-int soft_pd_set_apart(struct ibv_pd *ibpd, struct ibv_comp_channel *channel)
+int soft_bell_make(struct ibv_context *ibcontext, struct soft_bell *bell)
 {
-	struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
-	struct soft_context *context = container_of(ibpd->context, struct soft_context, ibv);
+	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
 	const struct shunt_sys *sys = context->attr.sys;
 	const int off = 0;
-	int ends[2] = { -1, -1 }, result;
+	int ends[2] = { -1, -1 }, result = make_pair(ibcontext, ends);
 
-	if (pd->apart)
-		return 0;
-	result = make_pair(ibpd->context, ends);
 	if (result)
 		return result;
 	sys->setsockopt(ends[0], SOL_SOCKET, SO_PASSRIGHTS, &off, sizeof(off));	/* since Linux 6.16 */
 	/* Each look goes on behind the last. */
-	if (sys->setsockopt(ends[0], SOL_SOCKET, SO_PEEK_OFF, &off, sizeof(off)))
+	if (sys->setsockopt(ends[0], SOL_SOCKET, SO_PEEK_OFF, &off, sizeof(off))) {
 		result = -errno;
-	if (!result)
-		result = soft_channel_gather(channel, ends[0]);
-	if (result) {
-		soft_fd_drop(ibpd->context, ends[0]);
-		soft_fd_drop(ibpd->context, ends[1]);
+		soft_fd_drop(ibcontext, ends[0]);
+		soft_fd_drop(ibcontext, ends[1]);
 		return result;
 	}
-	pd->rings_most = most_rings(context, ends[1]);
+	*bell = (struct soft_bell) { .fd = ends[0], .handle = ends[1], .most = most_rings(context, ends[1]) };
+	return 0;
+}
+
+static void forget_handle(struct ibv_context *context, struct soft_bell *bell)
+{
+	if (bell->handle >= 0)
+		soft_fd_drop(context, bell->handle);
+	bell->handle = -1;
+}
+
+int soft_pd_set_apart(struct ibv_pd *ibpd, struct ibv_comp_channel *channel)
+{
+	struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
+	int result;
+
+	if (pd->apart)
+		return 0;
+	result = soft_bell_make(ibpd->context, &pd->bell);
+	if (result)
+		return result;
+	result = soft_channel_gather(channel, pd->bell.fd);
+	if (result) {
+		soft_bell_drop(ibpd->context, &pd->bell, -1);
+		return result;
+	}
 	pd->channel = channel;
-	pd->bell = ends[0];
-	pd->handle = ends[1];
 	pd->apart = true;
 	return 0;
 }
@@ -96,9 +112,9 @@ void soft_pd_told(struct ibv_pd *ibpd)
 {
 	struct soft_pd *pd = container_of(ibpd, struct soft_pd, ibv);
 
-	if (pd->handle >= 0)
-		soft_fd_drop(ibpd->context, pd->handle);
-	pd->handle = -1;
+	forget_handle(ibpd->context, &pd->bell);
+	for (int i = 0; i < SEGMENT_WAITERS; i++)
+		forget_handle(ibpd->context, &pd->waiters[i]);
 }
 
 /* Packets that may be taken: those in front of the first that has descriptors, or is not of one byte as ours are. */
@@ -118,9 +134,8 @@ static int bell_look(const struct shunt_sys *sys, int fd, struct mmsghdr packets
 }
 
 /* Takes what has come. True: there may be more. */
-static bool bell_empty(struct soft_pd *pd)
+static bool bell_empty(const struct soft_context *context, const struct soft_bell *bell)
 {
-	struct soft_context *context = container_of(pd->ibv.context, struct soft_context, ibv);
 	const struct shunt_sys *sys = context->attr.sys;
 	struct mmsghdr packets[AT_ONCE];
 	char bytes[AT_ONCE], none;
@@ -133,39 +148,53 @@ static bool bell_empty(struct soft_pd *pd)
 			.msg_hdr = { .msg_iov = &iov[i], .msg_iovlen = 1, .msg_control = &none }
 		};
 	}
-	seen = bell_look(sys, pd->bell, packets);
+	seen = bell_look(sys, bell->fd, packets);
 	if (seen > 0)
-		sys->recvmmsg(pd->bell, packets, (unsigned int)seen,
+		sys->recvmmsg(bell->fd, packets, (unsigned int)seen,
 			      MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
 	return seen == AT_ONCE;
 }
 
+void soft_bell_count(struct ibv_context *context, struct soft_bell *bell)
+{
+	if (atomic_fetch_add_explicit(&bell->rings, 1, memory_order_relaxed) + 1 < bell->most)
+		return;
+	atomic_store_explicit(&bell->rings, 0, memory_order_relaxed);
+	bell_empty(container_of(context, struct soft_context, ibv), bell);
+}
+
 void soft_bell_rang(struct soft_pd *pd)
 {
-	if (!pd->apart ||
-	    atomic_fetch_add_explicit(&pd->rings, 1, memory_order_relaxed) + 1 < pd->rings_most)
-		return;
-	atomic_store_explicit(&pd->rings, 0, memory_order_relaxed);
-	bell_empty(pd);
+	if (pd->apart)
+		soft_bell_count(pd->ibv.context, &pd->bell);
 }
 
 /* Descriptors of the peer's may be left in the queue, and take long to close: see let_go. */
-void soft_bell_close(struct soft_pd *pd)
+void soft_bell_drop(struct ibv_context *ibcontext, struct soft_bell *bell, int set)
 {
-	struct soft_context *context = container_of(pd->ibv.context, struct soft_context, ibv);
+	struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
 
-	if (!pd->apart)
+	if (bell->fd < 0)
 		return;
-	soft_pd_told(&pd->ibv);
-	soft_channel_leave(pd->channel, pd->bell);
-	context->attr.sys->shutdown(pd->bell, SHUT_RDWR);
-	while (bell_empty(pd))
+	forget_handle(ibcontext, bell);
+	if (set >= 0)
+		context->attr.sys->epoll_ctl(set, EPOLL_CTL_DEL, bell->fd, NULL);
+	context->attr.sys->shutdown(bell->fd, SHUT_RDWR);
+	while (bell_empty(context, bell))
 		;
 	if (context->attr.let_go)
-		context->attr.let_go(context->attr.keep_arg, pd->bell);
+		context->attr.let_go(context->attr.keep_arg, bell->fd);
 	else
-		soft_fd_drop(pd->ibv.context, pd->bell);
-	pd->bell = -1;
+		soft_fd_drop(ibcontext, bell->fd);
+	bell->fd = -1;
+}
+
+void soft_bell_close(struct soft_pd *pd)
+{
+	if (!pd->apart)
+		return;
+	soft_channel_leave(pd->channel, pd->bell.fd);
+	soft_bell_drop(pd->ibv.context, &pd->bell, -1);
 }
 
 bool soft_bell_is_one(struct ibv_context *ibcontext, int fd)

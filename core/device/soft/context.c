@@ -172,6 +172,7 @@ static void context_init(struct soft_context *context)
 	ibv->num_comp_vectors = 1;
 	pthread_mutex_init(&ibv->mutex, NULL);
 	context->next_qp_num = 1;
+	soft_waiters_init(context);
 }
 
 struct ibv_context *soft_open(const struct soft_attr *attr, const struct shunt_verbs **verbs)
@@ -215,6 +216,7 @@ void soft_close(struct ibv_context *ibcontext)
 
 	soft_thread_stop(context);
 	soft_sink_close(context);
+	soft_waiters_fini(context);
 	while ((event = context->events)) {
 		context->events = event->next;
 		free(event);

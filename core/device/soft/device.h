@@ -48,6 +48,10 @@ struct soft_context {
 	_Atomic uint32_t next_qp_num;
 	struct soft_thread *thread; /* SD-14; NULL in inline mode */
 	struct soft_nic nic;
+	struct soft_lock waiters_lock;
+	struct soft_pd *waited; /* domains whose peers ring for single waiters */
+	uint32_t waited_count;
+	_Atomic int waiter_set[SEGMENT_WAITERS]; /* epoll sets of those domains' bells; -1 */
 };
 
 /* A peer's segment as mapped here; shared by the QPs of one PD that import it. */
@@ -58,6 +62,15 @@ struct soft_peer {
 	uint64_t bytes; /* mapped: the segment's beginning, or all of it */
 	char *base;
 	_Atomic(char *) page; /* SEGMENT_PAGE_BYTES that the peer shares besides it; NULL: none. Set once, never changed */
+	struct segment_waiting waiting; /* as it was when we could first ring; no entries: we cannot */
+	int waiter_fd[SEGMENT_WAITERS]; /* the peer's bells; set before `waiting` */
+};
+
+/* A pair of sockets by which one peer wakes us (bell.c). */
+struct soft_bell {
+	int fd, handle; /* ours, and the peer's until it is sent; -1 */
+	uint32_t most; /* armings that the peer may use before the queue is emptied */
+	_Atomic uint32_t rings; /* that it has used since */
 };
 
 struct soft_mr {
@@ -78,11 +91,12 @@ struct soft_pd {
 	uint32_t mr_used, qp_used;
 	uint32_t mr_next; /* where to look for a free slot first */
 	struct soft_peer *peers;
-	bool apart; /* the peer is not trusted; set before the peer is told of the domain, as are the next, but rings */
-	int bell, handle; /* the sockets of bell.c: ours, and the peer's until it is sent; -1 */
+	bool apart; /* the peer is not trusted; set before the peer is told of the domain, as are the next */
+	struct soft_bell bell;
 	struct ibv_comp_channel *channel; /* whose set the bell is in */
-	uint32_t rings_most;
-	_Atomic uint32_t rings; /* armings that the peer has used since the bell's queue was emptied */
+	struct soft_bell waiters[SEGMENT_WAITERS];
+	uint32_t waiters_armed; /* bit i: waiters[i], by us; context.waiters_lock, as is the next */
+	struct soft_pd *next_waited; /* of the context */
 	uint32_t mr_count[SEGMENT_MR_SLOTS]; /* uses of each slot: the upper bits of its next key */
 	struct segment_mr mrs[SEGMENT_MR_SLOTS]; /* private, all regions; read without the lock */
 };
@@ -143,6 +157,8 @@ struct soft_cq {
 	_Atomic uint32_t fired; /* an event that get_cq_event has not yet delivered */
 };
 
+enum { SOFT_RANG = 8 };
+
 enum soft_overflow { SOFT_FITS, SOFT_OVERFLOWED, SOFT_OVERFLOW_DONE };
 
 struct soft_pending { /* a WR that could not be executed when it was posted */
@@ -200,6 +216,10 @@ struct soft_qp {
 	bool sq_sig_all;
 	bool rang; /* arrivals were written since the last doorbell */
 	bool rang_solicited;
+	uint32_t rang_count; /* immediates since the last solicited one; beyond SOFT_RANG: too many to know them */
+	uint32_t rang_for[SOFT_RANG];
+	bool rings_later; /* soft_qp_rings() */
+	_Atomic uint32_t rings; /* whom it is to wake then */
 	int wake_fd;
 	bool wake_by_packet; /* it is a socket (bell.c), not an eventfd */
 	uint32_t peer_mask, peer_base, peer_generation;
@@ -296,7 +316,19 @@ uint64_t soft_receive_find(struct soft_pd *pd, const struct ibv_sge *sge);
 /* Sealed at this size, and made of ordinary pages: it can never give us SIGBUS. */
 bool soft_file_is_safe(int fd, uint64_t bytes, struct stat *stat);
 void soft_peer_drop(struct soft_qp *qp);
-void soft_peer_wake(struct soft_qp *qp);
+void soft_peer_wake(struct soft_qp *qp, uint32_t whom);
+
+/* waiter.c */
+void soft_waiters_init(struct soft_context *context);
+void soft_waiters_fini(struct soft_context *context);
+void soft_waiters_close(struct soft_pd *pd);
+void soft_waiters_forget(const struct soft_pd *pd, struct soft_peer *peer);
+/*
+ * Whom the QP's arrivals since the last time concern, by bits from 1 on. *others: some concern whoever sleeps on the
+ * channel. Behind a full fence. sq_lock held.
+ */
+uint32_t soft_waiters_due(struct soft_qp *qp, bool *others);
+void soft_waiters_wake(const struct soft_qp *qp, uint32_t waiters);
 
 /* channel.c */
 struct ibv_comp_channel *soft_create_comp_channel(struct ibv_context *context);
@@ -313,6 +345,10 @@ void soft_channel_leave(struct ibv_comp_channel *channel, int bell);
 /* A peer has used an arming of a QP of the domain. recv_cq->lock held. */
 void soft_bell_rang(struct soft_pd *pd);
 void soft_bell_close(struct soft_pd *pd);
+int soft_bell_make(struct ibv_context *context, struct soft_bell *bell);
+void soft_bell_count(struct ibv_context *context, struct soft_bell *bell);
+/* In the set of its sleepers no more. */
+void soft_bell_drop(struct ibv_context *context, struct soft_bell *bell, int set);
 bool soft_bell_is_one(struct ibv_context *context, int fd);
 void soft_bell_ring(struct ibv_context *context, int fd);
 
@@ -361,7 +397,7 @@ int soft_execute(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t byte
 int soft_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr);
 void soft_send_done(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes,
 		    uint64_t sq_end, int status);
-bool soft_send_ring(struct soft_qp *qp);
+uint32_t soft_send_ring(struct soft_qp *qp);
 
 /* pending.c */
 int soft_pending_add(struct soft_qp *qp, const struct ibv_send_wr *wr, uint64_t bytes, int outcome,

@@ -102,6 +102,11 @@ static inline void arrival_write(struct soft_qp *qp, const struct ibv_send_wr *w
 	soft_store(&arrival->what, bytes << 32 | immediate);
 	soft_store_release(&arrival->stamp, (uint64_t)seq << 32 | status << 16 | opcode);
 	qp->rang = true;
+	if (unlikely(qp->peer->waiting.count)) {
+		if (qp->rang_count < SOFT_RANG)
+			qp->rang_for[qp->rang_count] = immediate;
+		qp->rang_count += qp->rang_count <= SOFT_RANG;
+	}
 	if (wr->send_flags & IBV_SEND_SOLICITED || status != IBV_WC_SUCCESS)
 		qp->rang_solicited = true;
 }
@@ -115,6 +120,7 @@ static int wr_refuse(struct soft_qp *qp, enum segment_fault fault, int status)
 	soft_store_release(&qp->peer_queue->fault, fault);
 	qp->rang = true;
 	qp->rang_solicited = true;
+	qp->rang_count = SOFT_RANG + 1;	/* it concerns all */
 	return status;
 }
 

@@ -2,6 +2,7 @@
 # The soft device: every file of core/device/soft.
 soft_sources = \
 	core/device/soft/bell.c \
+	core/device/soft/waiter.c \
 	core/device/soft/channel.c \
 	core/device/soft/complete.c \
 	core/device/soft/context.c \

@@ -70,7 +70,9 @@ struct ibv_pd *soft_alloc_pd(struct ibv_context *ibcontext)
 	if (!pd)
 		return NULL;
 	pd->ibv.context = ibcontext;
-	pd->bell = pd->handle = -1;
+	pd->bell.fd = pd->bell.handle = -1;
+	for (int i = 0; i < SEGMENT_WAITERS; i++)
+		pd->waiters[i].fd = pd->waiters[i].handle = -1;
 	pd->queue_bytes = (segment_queue_bytes(context->attr.max_qp_wr) + 4095) & ~4095ull;
 	pd->arena_offset = arena_begin(context, SEGMENT_QUEUE_OFFSET +
 							context->attr.max_qp * pd->queue_bytes);
@@ -97,6 +99,7 @@ int soft_dealloc_pd(struct ibv_pd *ibpd)
 	if (pd->mr_used || pd->qp_used)
 		return EBUSY;
 	soft_bell_close(pd);
+	soft_waiters_close(pd);
 	shunt_guard_unmap(pd->segment, pd->bytes);
 	soft_fd_drop(pd->ibv.context, pd->fd);
 	free(pd);

@@ -25,7 +25,7 @@ int soft_qp_export(struct ibv_qp *ibqp, struct soft_address *address, int fds[2]
 	fds[0] = qp->pd->fd;
 	fds[1] = -1;
 	if (qp->pd->apart)
-		fds[1] = qp->pd->handle;
+		fds[1] = qp->pd->bell.handle;
 	else if (qp->recv_cq->ibv.channel)
 		fds[1] = soft_channel_event_fd(qp->recv_cq->ibv.channel);
 	return 0;
@@ -111,6 +111,7 @@ static void peer_put(struct soft_pd *pd, struct soft_peer *peer)
 	page = soft_load(&peer->page);
 	if (page)
 		shunt_guard_unmap(page, SEGMENT_PAGE_BYTES);
+	soft_waiters_forget(pd, peer);
 	shunt_guard_unmap(peer->base, peer->bytes);
 	free(peer);
 }
@@ -250,10 +251,30 @@ void soft_qp_peer_gone(struct ibv_qp *ibqp)
 	atomic_fetch_or(&qp->slow, SOFT_SLOW_GONE);
 }
 
-void soft_peer_wake(struct soft_qp *qp)
+void soft_peer_wake(struct soft_qp *qp, uint32_t whom)
 {
+	soft_waiters_wake(qp, whom & ~1u);
+	if (!(whom & 1))
+		return;
 	if (qp->wake_by_packet)
 		soft_bell_ring(qp->ibv.context, qp->wake_fd);
 	else
 		soft_eventfd_add(qp->wake_fd);
+}
+
+const uint32_t *soft_qp_rings(struct ibv_qp *ibqp)
+{
+	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
+
+	qp->rings_later = true;
+	return (const uint32_t *)&qp->rings;
+}
+
+void soft_qp_ring(struct ibv_qp *ibqp)
+{
+	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
+	uint32_t whom = atomic_exchange(&qp->rings, 0);
+
+	if (whom)
+		soft_peer_wake(qp, whom);
 }

@@ -219,7 +219,7 @@ void soft_pending_flush(struct soft_qp *qp)
 /* Called by pollers in inline mode. A QP that is just being posted to gets its turn there. */
 void soft_pending_poll(struct soft_qp *qp)
 {
-	bool wake;
+	uint32_t wake;
 
 	if (qp->context->thread || !(soft_load(&qp->slow) & SOFT_SLOW_PENDING) ||
 	    !soft_trylock(&qp->sq_lock))
@@ -228,7 +228,7 @@ void soft_pending_poll(struct soft_qp *qp)
 	wake = soft_send_ring(qp);
 	soft_unlock(&qp->sq_lock);
 	if (wake)
-		soft_peer_wake(qp);
+		soft_peer_wake(qp, wake);
 }
 
 /* They vanish without a completion: the QP is destroyed or reset. sq_lock held. */

@@ -160,17 +160,30 @@ static inline int post_fast(struct soft_qp *qp, struct ibv_send_wr *wr)
 	return 0;
 }
 
-/*
- * Does the peer sleep, and is this what it waits for? True: the caller wakes it, without the lock.
- * The poster that takes the arming to zero wakes, so there is one wake per arming.
- */
-bool soft_send_ring(struct soft_qp *qp)
+/* True: a sleeper on the channel is armed for this, and the poster is the one that takes the arming to zero. */
+static inline bool takes_arming(struct soft_qp *qp, bool solicited)
 {
-	bool solicited = qp->rang_solicited;
-	uint32_t armed;
+	uint32_t armed = atomic_load(&qp->peer_queue->armed);
+
+	if (likely(armed == SEGMENT_DISARMED) || (armed == SEGMENT_ARMED_SOLICITED && !solicited))
+		return false;
+	if (atomic_exchange(&qp->peer_queue->armed, SEGMENT_DISARMED) == SEGMENT_DISARMED)
+		return false;
+	soft_qp_count(&qp->counters.wakes, qp->wake_fd >= 0);
+	return qp->wake_fd >= 0;
+}
+
+/*
+ * Does the peer sleep, and is this what it waits for? The caller wakes those whose bits are set, without the lock: bit 0 is
+ * whoever sleeps on the channel, the others are waiters. There is one wake per arming.
+ */
+uint32_t soft_send_ring(struct soft_qp *qp)
+{
+	bool solicited = qp->rang_solicited, others = true;
+	uint32_t waiters = 0;
 
 	if (!qp->rang)
-		return false;
+		return 0;
 	qp->rang = false;
 	qp->rang_solicited = false;
 	/*
@@ -178,13 +191,9 @@ bool soft_send_ring(struct soft_qp *qp)
 	 * may still be in the store buffer when the peer polls for the last time, and nobody wakes it.
 	 */
 	soft_fence();
-	armed = atomic_load(&qp->peer_queue->armed);
-	if (likely(armed == SEGMENT_DISARMED) || (armed == SEGMENT_ARMED_SOLICITED && !solicited))
-		return false;
-	if (atomic_exchange(&qp->peer_queue->armed, SEGMENT_DISARMED) == SEGMENT_DISARMED)
-		return false;
-	soft_qp_count(&qp->counters.wakes, qp->wake_fd >= 0);
-	return qp->wake_fd >= 0;
+	if (unlikely(qp->rang_count) && solicited)
+		waiters = soft_waiters_due(qp, &others);
+	return waiters | takes_arming(qp, solicited && others);
 }
 
 static inline void progress_inline(struct soft_qp *qp)
@@ -219,7 +228,7 @@ static int post_list(struct soft_qp *qp, struct ibv_send_wr *wr, struct ibv_send
 int soft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad_wr)
 {
 	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
-	bool wake;
+	uint32_t wake;
 	int err;
 
 	soft_lock(&qp->sq_lock);
@@ -227,8 +236,10 @@ int soft_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	err = post_list(qp, wr, bad_wr);
 	wake = soft_send_ring(qp);
 	soft_unlock(&qp->sq_lock);
-	if (unlikely(wake))
-		soft_peer_wake(qp);
+	if (unlikely(wake) && qp->rings_later)
+		atomic_fetch_or(&qp->rings, wake);
+	else if (unlikely(wake))
+		soft_peer_wake(qp, wake);
 	if (unlikely(qp->context->thread != NULL))
 		soft_thread_kick(qp->context);
 	return err;

@@ -29,14 +29,33 @@ enum {
 	SEGMENT_QUEUE_OFFSET = SEGMENT_MR_OFFSET + SEGMENT_MR_SLOTS * 32,
 	SEGMENT_QUEUES = 64,
 	SEGMENT_DEPTH_MAX = 1 << 18,
+	SEGMENT_WAITERS = 4,
+	SEGMENT_WAITER_MASK = (1 << 28) - 1, /* of an immediate: its entry */
 };
 #define SEGMENT_BYTES_MIN (1ull << 20)
 #define SEGMENT_BYTES_MAX (64ull << 30)
+
+/* One of the owner's waiters, in a line of its own. 1: it sleeps, and the poster that takes that rings for it. */
+struct segment_waiter {
+	_Alignas(64) _Atomic uint32_t armed;
+};
+
+/*
+ * Who waits for an arrival, by its immediate. The low bits of that count entries, each `stride` bytes behind the one
+ * before. An entry's first word is the number of a waiter, from 1 on, or 0: whoever sleeps on the channel. Number 0 has
+ * no entry. All are 0 as long as the owner has no waiters.
+ */
+struct segment_waiting {
+	uint64_t offset; /* of entry 0, in the segment */
+	uint32_t stride, count;
+};
 
 struct segment_header {
 	uint32_t magic;
 	uint32_t version;
 	uint64_t segment_bytes;
+	struct segment_waiting waiting;
+	struct segment_waiter waiters[SEGMENT_WAITERS];
 };
 
 /*

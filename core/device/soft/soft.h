@@ -118,6 +118,27 @@ int soft_channel_event_fd(struct ibv_comp_channel *channel);
  * soft_qp_export(); again: nothing. The channel's descriptor may be another afterwards. 0 or -errno.
  */
 int soft_pd_set_apart(struct ibv_pd *pd, struct ibv_comp_channel *channel);
+/*
+ * Waiters: up to SOFT_WAITERS threads or epoll sets of this process that sleep each on a descriptor of its own. An
+ * arrival wakes the one that the entry of its immediate names, and only where the entry is 0 whoever sleeps on the
+ * channel. So no thread is woken to wake another (waiter.c). Waiters have numbers from 1 on.
+ */
+#define SOFT_WAITERS 4
+#define SOFT_WAITED 16	/* domains that have bells for them: each takes SOFT_WAITERS descriptors, and as many at the peer */
+/*
+ * The domain's peer is to have bells for them; entry 0 is at `entries` in its arena. *fds: SOFT_WAITERS descriptors for
+ * the peer, until soft_pd_told(). Before it is told of the domain. 0; -ENOBUFS: there are enough such domains; or -errno.
+ */
+int soft_waiters_make(struct ibv_pd *pd, const void *entries, uint32_t stride, uint32_t count,
+		      int fds[SOFT_WAITERS]);
+/* The peer's, of a QP that has imported it. fds are duplicated. 0 or -errno; -EPROTO: they are no bells. Again: nothing. */
+int soft_waiters_reach(struct ibv_qp *qp, const int fds[SOFT_WAITERS]);
+/* What the waiter sleeps on, and what takes its events. */
+int soft_waiter_fd(struct ibv_context *context, uint32_t waiter);
+void soft_waiter_hear(struct ibv_context *context, uint32_t waiter);
+/* It falls asleep after another poll, or has woken. */
+void soft_waiter_arm(struct ibv_context *context, uint32_t waiter, bool asleep);
+
 /* The peer has been sent the descriptors that soft_qp_export() gave for a domain that is set apart. */
 void soft_pd_told(struct ibv_pd *pd);
 
@@ -146,6 +167,13 @@ const void *soft_qp_peek(struct ibv_qp *qp, uint64_t remote_addr, uint32_t rkey,
 
 /* Every WR that post_send took has been executed: its bytes are in the peer's memory. */
 int soft_qp_settled(struct ibv_qp *qp);
+
+/*
+ * From here on post_send wakes nobody. Where it would have, this word is nonzero until soft_qp_ring(), which any thread may
+ * call. What is carried out later still rings by itself.
+ */
+const uint32_t *soft_qp_rings(struct ibv_qp *qp);
+void soft_qp_ring(struct ibv_qp *qp);
 
 /* Where the QP counts the WRs that post_send took and that have not been executed. Read atomically. */
 const uint32_t *soft_qp_backlog(struct ibv_qp *qp);

@@ -68,6 +68,7 @@ static void qp_reset(struct soft_qp *qp)
 	soft_store(&qp->sq_freed, 0);
 	qp->rang = false;
 	qp->rang_solicited = false;
+	qp->rang_count = 0;
 	soft_peer_drop(qp);
 	soft_unlock(&qp->rq_lock);
 	soft_unlock(&qp->sq_lock);

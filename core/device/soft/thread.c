@@ -43,7 +43,8 @@ static void agenda_add(struct agenda *agenda, uint64_t due)
 static void qp_work(struct soft_qp *qp, struct agenda *agenda)
 {
 	const struct soft_attr *attr = &qp->context->attr;
-	bool settled, wake;
+	uint32_t wake;
+	bool settled;
 
 	soft_lock(&qp->sq_lock);
 	soft_pending_progress(qp);
@@ -52,7 +53,7 @@ static void qp_work(struct soft_qp *qp, struct agenda *agenda)
 	settled = !qp->pending_count && atomic_load(&qp->settle_asked);
 	soft_unlock(&qp->sq_lock);
 	if (wake)
-		soft_peer_wake(qp);
+		soft_peer_wake(qp, wake);
 	if (settled && atomic_exchange(&qp->settle_asked, 0) && attr->settled)
 		attr->settled(attr->settled_arg);
 }
