@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
+#define _GNU_SOURCE
 #include "core/base/guard.h"
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/mman.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 size_t shunt_guard_page(void)
@@ -119,4 +123,16 @@ void shunt_guard_unmap(void *at, size_t bytes)
 void shunt_guard_inside(void *at)
 {
 	mprotect(at, shunt_guard_page(), PROT_NONE);
+}
+
+bool shunt_guard_is_safe(int fd, uint64_t bytes, struct stat *stat)
+{
+	struct statfs fs;
+	int seals = fcntl(fd, F_GET_SEALS);
+
+	if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW) ||
+	    seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
+		return false;
+	return !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC && !fstat(fd, stat) &&
+	       (uint64_t)stat->st_size == bytes;
 }

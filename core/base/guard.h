@@ -8,8 +8,10 @@
 #ifndef SHUNT_CORE_BASE_GUARD_H
 #define SHUNT_CORE_BASE_GUARD_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #define SHUNT_GUARD_LARGE (2ull << 20) /* bytes of a huge page */
 
@@ -37,5 +39,10 @@ size_t shunt_guard_cost(void);
  */
 void shunt_guard_inside(void *at);
 size_t shunt_guard_page(void);
+/*
+ * A file of another process that can never give us SIGBUS: sealed at this size, and made of ordinary pages. A hugetlb
+ * memfd carries the same seals, but its pages may not exist.
+ */
+bool shunt_guard_is_safe(int fd, uint64_t bytes, struct stat *stat);
 
 #endif

@@ -313,8 +313,6 @@ char *soft_remote_find(struct soft_qp *qp, uint64_t address, uint32_t rkey, uint
 uint64_t soft_receive_find(struct soft_pd *pd, const struct ibv_sge *sge);
 
 /* peer.c */
-/* Sealed at this size, and made of ordinary pages: it can never give us SIGBUS. */
-bool soft_file_is_safe(int fd, uint64_t bytes, struct stat *stat);
 void soft_peer_drop(struct soft_qp *qp);
 void soft_peer_wake(struct soft_qp *qp, uint32_t whom);
 

@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #define _GNU_SOURCE
-/* Descriptors of the device, and the files of memory that it shares: made here, and looked at when a peer sends one. */
+/* Descriptors of the device, and the files of memory that it shares are made here. */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 #include "core/base/guard.h"
 #include "core/device/soft/device.h"
@@ -59,20 +56,4 @@ char *soft_segment_map(struct ibv_context *ibcontext, size_t bytes, int fd)
 	const struct soft_context *context = container_of(ibcontext, struct soft_context, ibv);
 
 	return context->attr.large ? shunt_guard_map_large(bytes, fd) : shunt_guard_map(bytes, fd);
-}
-
-/*
- * A file that can never give us SIGBUS: sealed at its size, and made of ordinary pages. A hugetlb
- * memfd carries the same seals, but its pages may not exist.
- */
-bool soft_file_is_safe(int fd, uint64_t bytes, struct stat *stat)
-{
-	struct statfs fs;
-	int seals = fcntl(fd, F_GET_SEALS);
-
-	if (seals < 0 || (seals & (F_SEAL_SHRINK | F_SEAL_GROW)) != (F_SEAL_SHRINK | F_SEAL_GROW) ||
-	    seals & (F_SEAL_WRITE | F_SEAL_FUTURE_WRITE))
-		return false;
-	return !fstatfs(fd, &fs) && fs.f_type == TMPFS_MAGIC && !fstat(fd, stat) &&
-	       (uint64_t)stat->st_size == bytes;
 }

@@ -56,7 +56,7 @@ int soft_page_reach(struct ibv_qp *ibqp, int fd)
 		return -ENOTCONN;
 	if (soft_load(&peer->page))
 		return -EBUSY;
-	if (!soft_file_is_safe(fd, SEGMENT_PAGE_BYTES, &stat))
+	if (!shunt_guard_is_safe(fd, SEGMENT_PAGE_BYTES, &stat))
 		return -EPROTO;
 	result = page_map(fd, &page);
 	if (result)

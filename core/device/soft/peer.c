@@ -215,7 +215,7 @@ int soft_qp_import(struct ibv_qp *ibqp, const struct soft_address *address, cons
 	if (state != IBV_QPS_RESET && state != IBV_QPS_INIT)
 		return -EINVAL;
 	if (!address_is_sane(address) ||
-	    !soft_file_is_safe(fds[0], address->segment_bytes, &stat) ||
+	    !shunt_guard_is_safe(fds[0], address->segment_bytes, &stat) ||
 	    (fds[1] >= 0 && !by_packet && (qp->pd->apart || !is_eventfd(fds[1]))))
 		return -EPROTO;
 	if (fds[1] >= 0) {
