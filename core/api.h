@@ -110,11 +110,11 @@ void shunt_spare_option_shows(struct shunt_stream *stream, int level, int name);
 /* After the real connect() to `address` returned `result` (0 or -errno) on a stream. */
 void shunt_file_connected(struct shunt_engine *engine, int fd, int result, const struct sockaddr *address, socklen_t length);
 /*
- * After a send with MSG_FASTOPEN to `address`, which connects the stream. `result` is the number of bytes sent, or -errno.
+ * After a send of `message` with MSG_FASTOPEN, which connects the stream. `result` is the number of bytes sent, or -errno.
  * Does nothing if the stream was connected before.
  */
 void shunt_file_opened(struct shunt_engine *engine, int fd, ssize_t result,
-		       const struct sockaddr *address, socklen_t length);
+		       const struct msghdr *message);
 /*
  * Before connect(AF_UNSPEC) on a stream: the connection ends by reset and the number is a fresh
  * socket. The caller then makes the real call.

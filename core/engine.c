@@ -121,6 +121,7 @@ void shunt_engine_surround(struct shunt_engine *engine, const struct shunt_sys *
 	engine->group.fault = &engine->fault;
 	engine->fault.group = &engine->group;
 	engine->group.common = &engine->lanes;
+	engine->group.tapping = &engine->tapping;
 	engine->loop.fds = &engine->fds;
 	engine->loop.steps = &engine->steps;
 	engine->porter.loop = engine->group.loop = engine->links.loop = &engine->loop;
@@ -437,6 +438,8 @@ void shunt_engine_fork_child(struct shunt_engine *engine)
 	engine->porter = (struct shunt_porter) { .loop = &engine->loop, .lock = SHUNT_LOCK(PORTER), .waiting = engine->porter.waiting,
 						 .room = engine->porter.room };
 	shunt_lock_free(&engine->leave_lock);
+	atomic_store(&engine->tapping.tap, NULL); /* the listener is the parent's, as are threads that were at work */
+	atomic_store(&engine->tapping.users, 0);
 	atomic_store(&engine->leaving, 0);	/* the thread that makes the call is the parent's */
 	atomic_store(&engine->loop.no_new_privs, false);	/* the child has it from its parent, or not at all */
 	engine->forks.doors = 0;

@@ -34,6 +34,7 @@
 #include "core/stream/streams.h"
 #include "core/stream/work.h"
 #include "core/trace/slow_step.h"
+#include "core/trace/tap.h"
 
 struct shunt_service;
 struct shunt_rendezvous;
@@ -52,6 +53,7 @@ struct shunt_engine {
 	const uint8_t *key;	/* of SHUNT_KEY (keyfile.h); NULL: links between hosts have none, or lacks_key */
 	bool lacks_key;		/* a key is wanted and missing: no links between hosts */
 	const struct shunt_sys *sys;
+	_Alignas(32) struct shunt_tapping tapping; /* on the line of fds.files, which each call reads */
 	struct shunt_fds fds;
 	struct shunt_group group;
 	struct shunt_links links;

@@ -13,6 +13,7 @@
 #include "core/qos/pacing.h"
 #include "core/stream/rx.h"
 #include "core/stream/stream_option.h"
+#include "core/stream/tapped.h"
 #include "core/stream/unclaimed.h"
 #include "core/stream/uring.h"
 #include "core/wait/epset.h"
@@ -87,9 +88,19 @@ static void connector(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_file_candidate(engine, stream, SHUNT_CONNECTOR);
 }
 
+static void tell_tap(struct shunt_stream *stream, const struct msghdr *message, size_t bytes)
+{
+	struct shunt_iov of;
+
+	shunt_assert_held(&stream->tx.lock);
+	shunt_iov_begin(&of, message->msg_iov, (int)message->msg_iovlen);
+	shunt_iov_advance(&of, bytes);
+	shunt_tapped_sent(stream, 0, bytes, &of, false);
+}
+
 /* The bytes are counted before it can be claimed: both counts must agree then (core/peer/attach.c). */
 void shunt_file_opened(struct shunt_engine *engine, int fd, ssize_t result,
-		       const struct sockaddr *address, socklen_t length)
+		       const struct msghdr *message)
 {
 	struct shunt_stream *stream = stream_at(engine, fd);
 
@@ -99,10 +110,12 @@ void shunt_file_opened(struct shunt_engine *engine, int fd, ssize_t result,
 		stream->tx.offset = (uint64_t)result;
 		shunt_bytes_add(&stream->tx.bytes, 0, (uint64_t)result, false);
 	}
-	connector(engine, stream, address, length);
+	connector(engine, stream, message->msg_name, message->msg_namelen);
 	if (result <= 0)
 		return;
 	shunt_lock_take(&stream->tx.lock);
+	if (shunt_tapping_listens(&engine->tapping))
+		tell_tap(stream, message, (size_t)result);
 	shunt_unclaimed_begin(stream);
 	shunt_lock_leave(&stream->tx.lock);
 }

@@ -108,6 +108,7 @@ static void enlist(struct shunt_engine *engine, struct shunt_tasks *tasks)
 		TASK(eviction, false),
 		TASK_IN(loop->requests.trace, tracing, false),
 		TASK_IN(engine->fault.task, fault_device, true),
+		TASK(dump, false),
 		TASK(live, false),
 	};
 

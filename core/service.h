@@ -13,6 +13,7 @@
 #include <semaphore.h>
 #include <stdbool.h>
 #include "core/admin/admin.h"
+#include "core/admin/dump.h"
 #include "core/engine.h"
 #include "core/loop/loop.h"
 #include "core/peer/claim.h"
@@ -52,6 +53,7 @@ struct shunt_tasks {
 	struct shunt_task qos; /* tokens are due, or reports, or portions of a limit */
 	struct shunt_task idle; /* what has moved on links */
 	struct shunt_task eviction; /* links that nothing uses */
+	struct shunt_task dump; /* a tap is left, and threads may be at work with it */
 	struct shunt_task live; /* lanes are to follow variables that have changed */
 };
 
@@ -106,6 +108,7 @@ struct shunt_service {
 	struct shunt_source statistics_source;
 	int statistics_fd;
 	struct shunt_admin admin;
+	struct shunt_dump dump;
 	struct shunt_source rights_source;
 	int rights_fd;
 	struct shunt_source kin_source;

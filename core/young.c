@@ -60,7 +60,8 @@ static bool is_wanted(struct shunt_engine *engine)
 	       !atomic_load_explicit(&engine->stays, memory_order_relaxed) &&
 	       !atomic_load_explicit(&engine->bypassing, memory_order_relaxed) &&
 	       shunt_config_live(&engine->config.brief) &&
-	       !atomic_load_explicit(&engine->paces, memory_order_relaxed);
+	       !atomic_load_explicit(&engine->paces, memory_order_relaxed) &&
+	       !shunt_tapping_listens(&engine->tapping); /* calls on records are the kernel's */
 }
 
 static void begin(struct shunt_engine *engine, struct shunt_young *young, uint8_t role,

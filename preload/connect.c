@@ -70,7 +70,7 @@ static ssize_t open_by_send(int fd, const struct msghdr *message, int flags)
 					  sent >= 0	   ? sent :
 					  is_connected(fd) ? 0 :
 							     -error,
-					  message->msg_name, message->msg_namelen));
+					  message));
 	errno = error;
 	return sent;
 }

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "core/admin/command.h"
+#include "core/admin/dump.h"
 #include "core/link/trust.h"
 #include "core/peer/deaf.h"
 #include "core/loop/endpoint.h"
@@ -96,6 +97,17 @@ static int send_packet(struct shunt_admin_client *client)
 	return bytes < left;
 }
 
+/* Its place is free for another one, and its connection stays. */
+static void client_leave(struct shunt_admin_client *client)
+{
+	int fd = client->fd;
+
+	client->fd = -1;
+	free(client->text);
+	client->text = NULL;
+	shunt_dump_hold(client->engine->service, fd);
+}
+
 /* A client that takes no more for now is asked again when there is room. */
 static void send_packets(struct shunt_source *source, uint32_t events)
 {
@@ -109,7 +121,9 @@ static void send_packets(struct shunt_source *source, uint32_t events)
 	do {
 		rc = send_packet(client);
 	} while (rc > 0);
-	if (rc != -EAGAIN)
+	if (!rc && client->keeps)
+		client_leave(client);
+	else if (rc != -EAGAIN)
 		client_end(client->engine, client);
 }
 
@@ -130,6 +144,9 @@ static char *whole(struct shunt_answer *answer, size_t *length)
 static void client_reply(struct shunt_admin_client *client, char sign, struct shunt_answer *answer)
 {
 	client->sign = sign;
+	client->keeps = answer->keeps;
+	if (client->keeps) /* it sends a descriptor as soon as it is answered */
+		shunt_porter_trust(&client->engine->porter, client->fd);
 	client->text = whole(answer, &client->length);
 	client->sent = 0;
 	client->source.ready = send_packets;

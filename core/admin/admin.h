@@ -23,6 +23,7 @@ struct shunt_admin_client {
 	int fd;			/* -1: nobody */
 	uint64_t number;	/* of those that have come */
 	char sign;		/* of the last packet */
+	bool keeps; /* behind that the connection is the listener's (dump.h) */
 	char *text;		/* what is still to be sent begins at `sent`; malloc'ed, or NULL: the command is awaited */
 	size_t length, sent;
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/admin/command.h"
+#include "core/admin/dump.h"
 #include "core/admin/events.h"
 #include "core/admin/live.h"
 #include "core/admin/trace_show.h"
@@ -10,7 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 #include "core/device/fault.h"
-#include "core/engine.h"
 #include "core/peer/mock.h"
 #include "core/peer/verdict.h"
 #include "core/qos/qos.h"
@@ -105,6 +105,8 @@ static int run_trace(struct shunt_engine *engine, int count, char **words,
 }
 
 static const struct shunt_command commands[] = {
+	{ "dump", "", "for `shunt dump`: gives it a copy of the bytes of all streams from now on",
+	  0, 0, shunt_dump_command },
 	{ "failover", "",
 	  "gives up the queue pair of each link: its streams go on over TCP, and return as return_ms says",
 	  0, 0, run_failover },

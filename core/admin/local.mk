@@ -4,6 +4,7 @@ admin_sources = \
 	core/admin/admin.c core/admin/admin.h \
 	core/admin/command.c core/admin/command.h \
 	core/admin/local_sockets.c core/admin/local_sockets.h \
+	core/admin/dump.c core/admin/dump.h \
 	core/admin/events.c core/admin/events.h \
 	core/admin/hw_counters.c core/admin/hw_counters.h \
 	core/admin/live.c core/admin/live.h \

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "core/admin/dump.h"
 #include "core/admin/local_sockets.h"
 #include "core/admin/stats.h"
 #include "core/fd/own_fds.h"
@@ -16,6 +17,7 @@ int shunt_local_sockets_open(struct shunt_service *service)
 	service->rights_source.ready = shunt_fork_owner_serve;
 	service->statistics_fd = shunt_stats_listen(engine);
 	shunt_admin_open(service);
+	shunt_dump_open(service);
 	service->kin_fd = -1;
 	service->rights_fd = shunt_fork_door_open(&engine->forks, &engine->porter);
 	if (service->rights_fd < 0)
@@ -33,6 +35,7 @@ void shunt_local_sockets_close(struct shunt_service *service)
 
 	shunt_own_fds_close(&engine->fds, service->statistics_fd);
 	shunt_admin_close(service);
+	shunt_dump_close(service);
 	shunt_own_fds_close(&engine->fds, service->rights_fd);
 	shunt_kin_door_close(service);
 	service->statistics_fd = service->admin.fd = service->rights_fd = -1;

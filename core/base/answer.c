@@ -8,6 +8,7 @@ void shunt_answer_begin(struct shunt_answer *answer)
 {
 	answer->length = answer->more_length = 0;
 	answer->more = NULL;
+	answer->keeps = false;
 	answer->text[0] = '\0';
 }
 

@@ -3,6 +3,7 @@
 #ifndef SHUNT_CORE_BASE_ANSWER_H
 #define SHUNT_CORE_BASE_ANSWER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define SHUNT_ANSWER_MAX 4096
@@ -11,6 +12,7 @@ struct shunt_answer {	/* text for people, with a newline behind each line; what 
 	size_t length;
 	char *more;	/* malloc'ed text of any length that follows; NULL: none */
 	size_t more_length;
+	bool keeps; /* the connection stays behind the answer (core/admin/dump.h) */
 	char text[SHUNT_ANSWER_MAX];
 };
 

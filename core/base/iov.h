@@ -13,6 +13,7 @@
 
 /* `skip` and `left` apart: what changes both must not become one wide load of what was just stored in two. */
 struct shunt_iov {
+	const struct iovec *first; /* of the call: nothing before it is ours */
 	const struct iovec *iov;
 	size_t skip;		/* bytes of iov[0] that are behind us */
 	int iovcnt;
@@ -42,12 +43,25 @@ static inline void shunt_iov_begin(struct shunt_iov *all, const struct iovec *io
 		left += iov[i].iov_len;
 	for (; iovcnt && !iov->iov_len; iov++)
 		iovcnt--;
-	all->iov = iov;
+	all->first = all->iov = iov;
 	all->skip = 0;
 	all->iovcnt = iovcnt;
 	all->cut = false;
 	all->bad = false;
 	all->left = left;
+}
+
+/* Not behind us any more: so many bytes that were. A program that has changed its array meanwhile may have fewer. */
+static inline void shunt_iov_go_back(struct shunt_iov *of, size_t bytes)
+{
+	of->left += bytes;
+	while (bytes > of->skip && of->iov > of->first) {
+		bytes -= of->skip;
+		of->iov--;
+		of->iovcnt++;
+		of->skip = of->iov->iov_len;
+	}
+	of->skip -= bytes < of->skip ? bytes : of->skip;
 }
 
 /* The rest of the first buffer, at most `most` bytes of it: it is behind us now. False: there is none. Empty ones were passed. */

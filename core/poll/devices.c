@@ -424,6 +424,7 @@ void shunt_devices_abandon(struct shunt_group *group)
 				       .loop = group->loop,
 				       .fault = group->fault,
 				       .common = group->common,
+				       .tapping = group->tapping,
 				       .single_core = group->single_core,
 				       .finished = group->finished };
 	shunt_lock_rank(&group->lock, SHUNT_RANK_GROUP);

@@ -27,6 +27,7 @@ struct shunt_link;
 struct shunt_loop;
 struct shunt_sleeper;
 struct shunt_stream;
+struct shunt_tapping;
 
 /*
  * Calls of polling and of links into rooms above them; set with the group, and never changed. group.lock held, except
@@ -85,6 +86,7 @@ struct shunt_group {
 	struct shunt_loop *loop;
 	struct shunt_fault *fault;	/* may stand before devices */
 	struct shunt_lanes *common;	/* of all lanes */
+	struct shunt_tapping *tapping; /* of all streams */
 	bool single_core;		/* of the machine: polling could only keep the peer from running */
 	bool finished;			/* the process ends */
 	_Atomic bool open;		/* there is a device */

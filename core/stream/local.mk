@@ -49,6 +49,7 @@ stream_sources = \
 	core/stream/stream_option.c core/stream/stream_option.h \
 	core/stream/streams.c core/stream/streams.h \
 	core/stream/kernel_tcp.c core/stream/kernel_tcp.h core/stream/plain.c core/stream/plain.h core/stream/credit.c core/stream/credit.h core/stream/release.c core/stream/release.h core/stream/handover.c core/stream/handover.h core/stream/expire.c core/stream/expire.h core/stream/destroyed.c core/stream/destroyed.h \
+	core/stream/tapped.c core/stream/tapped.h \
 	core/stream/traced.c core/stream/traced.h \
 	core/stream/track.c core/stream/track.h \
 	core/stream/tx.c core/stream/tx.h \

@@ -63,14 +63,16 @@ static ssize_t view(struct pour *pour, const void **at)
 	return got;
 }
 
-/* They are read. */
-static void pass(struct pour *pour, size_t bytes)
+/* They are read. Those of TCP are in the copy, and are not thrown away unseen: a tap may want them. */
+static void pass(struct pour *pour, const void *at, size_t bytes)
 {
-	struct iovec piece = { .iov_base = NULL, .iov_len = bytes };
+	bool copied = at == pour->copy;
+	struct iovec piece = { .iov_base = copied ? pour->copy : NULL, .iov_len = bytes };
 	struct shunt_iov to;
 
 	shunt_iov_begin(&to, &piece, 1);
-	shunt_rx_receive(pour->engine, pour->fd, pour->stream, &to, MSG_TRUNC | MSG_DONTWAIT);
+	shunt_rx_receive(pour->engine, pour->fd, pour->stream, &to,
+			 (copied ? 0 : MSG_TRUNC) | MSG_DONTWAIT);
 }
 
 static ssize_t pour_all(struct pour *pour, size_t bytes)
@@ -88,7 +90,7 @@ static ssize_t pour_all(struct pour *pour, size_t bytes)
 		given = pour->give(pour->pipe, at, (size_t)there);
 		if (given <= 0)
 			break;
-		pass(pour, (size_t)given);
+		pass(pour, at, (size_t)given);
 		done += (size_t)given;
 		if (given < there)
 			break;

@@ -29,6 +29,7 @@
 #include "core/stream/stream_end.h"
 #include "core/stream/stream_error.h"
 #include "core/stream/stream_option.h"
+#include "core/stream/tapped.h"
 #include "core/stream/tx.h"
 #include "core/stream/user_timeout.h"
 #include "core/stream/wait.h"
@@ -178,6 +179,17 @@ static size_t find_room(struct pull *pull, bool apart, void **at)
 	return 0;
 }
 
+static void tell_tap(struct shunt_stream *stream, void *at, size_t bytes)
+{
+	struct iovec piece = { .iov_base = at, .iov_len = bytes };
+	struct shunt_iov of;
+
+	shunt_assert_held(&stream->tx.lock);
+	shunt_iov_begin(&of, &piece, 1);
+	shunt_iov_advance(&of, bytes);
+	shunt_tapped_sent(stream, stream->tx.offset, bytes, &of, true);
+}
+
 static ssize_t by_link(struct pull *pull, size_t bytes)
 {
 	struct shunt_stream *stream = pull->stream;
@@ -203,6 +215,8 @@ static ssize_t by_link(struct pull *pull, size_t bytes)
 	taken = pull->take(pull->pipe, at, bytes < room ? bytes : room);
 	if (taken <= 0)
 		return taken;
+	if (shunt_tapping_listens(stream->group->tapping))
+		tell_tap(stream, at, (size_t)taken);
 	stream->tx.offset += (size_t)taken;
 	shunt_lane_fill(seat, (size_t)taken, apart);
 	shunt_bytes_add(&stream->tx.bytes, before, (size_t)taken, true);

@@ -29,6 +29,7 @@
 #include "core/stream/spare_option.h"
 #include "core/stream/slow_stream.h"
 #include "core/stream/takeover.h"
+#include "core/stream/tapped.h"
 #include "core/stream/backlog.h"
 #include "core/stream/track.h"
 #include "core/stream/wait.h"
@@ -224,6 +225,7 @@ static bool is_kept_back(struct shunt_stream *stream)
 /* Both locks held. */
 static void become_plain(struct shunt_stream *stream)
 {
+	shunt_tapped_event(stream, SHUNT_TAP_LEFT);
 	atomic_store(&stream->state, SHUNT_PLAIN);
 	shunt_heading_turn(&stream->seat->out.heading, SHUNT_HEADING_RETIRES);
 	shunt_fork_slots_settle(&shunt_stream_engine(stream)->forks, &stream->sharing);

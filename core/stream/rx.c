@@ -16,6 +16,7 @@
 #include "core/stream/repeat.h"
 #include "core/stream/rings.h"
 #include "core/stream/stream_option.h"
+#include "core/stream/tapped.h"
 #include "core/stream/traced.h"
 #include "core/stream/track.h"
 #include "core/stream/unclaimed.h"
@@ -81,6 +82,8 @@ static SHUNT_HOT ssize_t receive_link(struct shunt_engine *engine, struct shunt_
 		return __builtin_expect(to->bad, 0) ? -EFAULT : -EAGAIN;
 	if (flags & MSG_PEEK)
 		return bytes;
+	if (shunt_tapping_listens(&engine->tapping))
+		shunt_tapped_ring(stream, bytes);
 	shunt_bytes_add(&rx->bytes, head, bytes, true);
 	head += bytes;
 	atomic_store_explicit(&rx->head, head, memory_order_release);
@@ -160,6 +163,8 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 				     SHUNT_LASTING_WAITS,
 			     0))
 		shunt_unclaimed_goes_on(stream);
+	if (shunt_tapping_listens(&engine->tapping))
+		shunt_tapped_read(stream, head, (size_t)got, flags & MSG_TRUNC ? NULL : to);
 	shunt_bytes_add(&rx->bytes, head, got, false);
 	atomic_store_explicit(&rx->head, head + got, memory_order_release);
 	shunt_track_settle(stream);
@@ -371,6 +376,8 @@ static SHUNT_HOT ssize_t receive(struct shunt_engine *engine, int fd, struct shu
 	/* Bytes before an error are reported first, the error by the next call (sk_err). */
 	if (done && got < 0 && got != -EAGAIN && got != -EINTR && got != -ERESTART && got != -EFAULT)
 		shunt_end_learn(&stream->end, SHUNT_LEARN_KEPT, (int)-got); /* an errno */
+	if (!done && shunt_tapping_listens(&engine->tapping))
+		shunt_tapped_over(stream, got);
 	return done ? (ssize_t)done : got;
 }
 

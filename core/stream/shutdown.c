@@ -14,6 +14,7 @@
 #include "core/stream/backlog.h"
 #include "core/stream/sleep.h"
 #include "core/stream/spare.h"
+#include "core/stream/tapped.h"
 
 /* True: FIN is due, and the caller kicks the lane. */
 static bool note_end(struct shunt_stream *stream)
@@ -190,6 +191,8 @@ int shunt_stream_shutdown(struct shunt_engine *engine, int fd, struct shunt_stre
 	    !shunt_end_has(&stream->end, SHUNT_END_RESET))
 		refuse_more(engine, stream);
 leave:
+	if (!result && send)
+		shunt_tapped_event(stream, SHUNT_TAP_END);
 	shunt_lock_leave(&stream->tx.lock);
 	shunt_lock_leave(&stream->rx.lock);
 	if (linked)

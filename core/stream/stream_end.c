@@ -11,6 +11,7 @@
 #include "core/stream/hand_back.h"
 #include "core/stream/shutdown.h"
 #include "core/stream/spare.h"
+#include "core/stream/tapped.h"
 #include "core/stream/track.h"
 #include <errno.h>
 #include <sys/epoll.h>
@@ -90,6 +91,7 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_lock_take(&stream->tx.lock);
 	shunt_files_close(engine->fds.files, fd);
 	state = atomic_load(&stream->state);
+	shunt_tapped_event(stream, SHUNT_TAP_CLOSE);
 	if (state == SHUNT_LINKED)
 		say_goodbye(engine, stream, fd);
 	shunt_short_lived_ends(engine, stream);

@@ -23,6 +23,7 @@
 #include "core/stream/slow_stream.h"
 #include "core/stream/backlog.h"
 #include "core/stream/stream_option.h"
+#include "core/stream/tapped.h"
 #include "core/stream/traced.h"
 #include "core/stream/track.h"
 #include "core/stream/unclaimed.h"
@@ -158,6 +159,8 @@ static ssize_t send_link(struct shunt_engine *engine, struct shunt_stream *strea
 			shunt_tx_say_blocked(stream);
 	}
 	shunt_bytes_add(&tx->bytes, before, taken, true);
+	if (shunt_tapping_listens(&engine->tapping))
+		shunt_tapped_sent(stream, before, taken, from, true);
 	return taken ? (ssize_t)taken : error;
 }
 
@@ -215,6 +218,8 @@ static ssize_t send_tcp(struct shunt_engine *engine, int fd, struct shunt_stream
 		shunt_unclaimed_goes_on(stream);
 	shunt_bytes_add(&tx->bytes, tx->offset, sent, false);
 	shunt_iov_advance(from, sent);
+	if (shunt_tapping_listens(&engine->tapping))
+		shunt_tapped_sent(stream, tx->offset, (size_t)sent, from, false);
 	tx->offset += sent;
 	return sent;
 }
