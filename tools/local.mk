@@ -20,6 +20,7 @@ tools_shunt_SOURCES = \
 	tools/config.c tools/complete.c \
 	tools/trace/log.c \
 	tools/stat/stat.c tools/stat/stat.h tools/stat/stat_fetch.c tools/stat/stat_rate.c tools/stat/stat_show.c tools/stat/stat_brief.c tools/stat/stat_tcp.c \
+	tools/dump/dump.c tools/dump/dump.h tools/dump/filter.c tools/dump/flow.c tools/dump/frame.c tools/dump/frame.h tools/dump/listener.c tools/dump/pcapng.c tools/dump/pcapng.h \
 	tools/trace/trace.c tools/trace/trace.h tools/trace/trace_ask.c tools/trace/trace_perfetto.c tools/trace/trace_show.c \
 	tools/metrics/metrics.c tools/metrics/metrics.h tools/metrics/metrics_row.c tools/metrics/metrics_table.c tools/metrics/metrics_text.c \
 	tools/ask/view_exec.c \

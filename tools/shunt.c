@@ -12,6 +12,7 @@ static const struct shunt_subcommand commands[] = {
 	{ "service", shunt_service, "have services of systemd run under Shunt" },
 	{ "stat", shunt_stat, "show the connections and counters of shunted processes" },
 	{ "trace", shunt_trace, "show where the time of sends went, and which steps were slow" },
+	{ "dump", shunt_dump, "write the bytes of streams as packets, for Wireshark and tcpdump" },
 	{ "monitor", shunt_monitor, "answer HTTP with the statistics of all processes of this host" },
 	{ "top", shunt_top, "show processes and streams by their rates, live" },
 	{ "adm", shunt_adm, "tell a shunted process what to do" },

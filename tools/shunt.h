@@ -21,6 +21,7 @@ int shunt_run(int argc, char **argv);
 int shunt_service(int argc, char **argv);
 int shunt_stat(int argc, char **argv);
 int shunt_trace(int argc, char **argv);
+int shunt_dump(int argc, char **argv);
 int shunt_top(int argc, char **argv);
 int shunt_adm(int argc, char **argv);
 int shunt_log_show(int argc, char **argv);

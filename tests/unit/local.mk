@@ -5,7 +5,7 @@ unit_tests = tests/unit/advice_test tests/unit/verdict_test tests/unit/anonymous
 	tests/unit/lock_check_test tests/unit/histogram_test tests/unit/hmac_test tests/unit/hw_counters_test tests/unit/imm_test tests/unit/invite_test tests/unit/iwarp_test tests/unit/keyfile_test tests/unit/listener_worker_test tests/unit/log_line_test tests/unit/log_test tests/unit/nonce_test \
 	tests/unit/own_fds_test tests/unit/page_test tests/unit/path_test tests/unit/polling_test tests/unit/linger_test tests/unit/qos_account_test tests/unit/qos_capacity_test tests/unit/qos_drr_test tests/unit/qos_meter_test \
 	tests/unit/qos_profile_test tests/unit/qos_rules_test tests/unit/qos_tally_test tests/unit/qos_tokens_test tests/unit/remote_listener_test tests/unit/rules_test \
-	tests/unit/remote_words_test tests/unit/psn_test tests/unit/proof_parts_test tests/unit/screen_test tests/unit/facts_test tests/unit/sha256_test tests/unit/slow_test tests/unit/space_test tests/unit/tap_test tests/unit/trace_test tests/unit/trust_test \
+	tests/unit/remote_words_test tests/unit/psn_test tests/unit/proof_parts_test tests/unit/screen_test tests/unit/facts_test tests/unit/sha256_test tests/unit/slow_test tests/unit/space_test tests/unit/tap_test tests/unit/pcapng_test tests/unit/trace_test tests/unit/trust_test \
 	tests/unit/go_test tests/unit/guard_test tests/unit/top_test \
 	tests/unit/verbs_test tests/unit/window_test tests/unit/zero_copy_test
 check_PROGRAMS += $(unit_tests)
@@ -28,6 +28,8 @@ tests_unit_command_test_LDADD = $(unit_libs)
 tests_unit_conf_test_LDADD = $(unit_libs)
 tests_unit_trace_test_LDADD = $(unit_libs)
 tests_unit_tap_test_LDADD = $(unit_libs) -lpthread
+tests_unit_pcapng_test_LDADD = $(unit_libs)
+tests_unit_pcapng_test_SOURCES = tests/unit/pcapng_test.c tools/dump/pcapng.c tools/dump/pcapng.h tools/dump/frame.c tools/dump/frame.h
 tests_unit_config_test_LDADD = $(unit_libs)
 tests_unit_copy_test_LDADD = $(unit_libs) -lpthread
 tests_unit_directory_test_LDADD = $(unit_libs)
