@@ -42,6 +42,7 @@ static const struct words {
 } words_of[] = {
 	{ "run", TAKES_COMMAND, NULL },	  { "stat", TAKES_PROCESSES, NULL },
 	{ "trace", TAKES_PROCESSES, "slow" }, { "top", TAKES_PROCESSES, NULL },
+	{ "dump", TAKES_PROCESSES, NULL },
 	{ "doctor", TAKES_PROCESSES, "devices" },
 	{ "adm", TAKES_ADM, NULL },	  { "perf", TAKES_LISTED, "programs qos" },
 	{ "ping", TAKES_HOSTS, NULL },	  { "advise", TAKES_COMMAND, NULL },
