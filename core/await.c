@@ -74,9 +74,9 @@ static bool need_not_rest(struct shunt_group *group, void *arg)
 
 /*
  * A lane has bytes that wait for credit, and perhaps nobody else polls (PF-21): sleep on the
- * completion channel as well.
+ * completion channel as well. `sends`: there is such a lane; else this thread leads.
  */
-static void await_completion(struct shunt_service *service, int timeout_ms)
+static void await_completion(struct shunt_service *service, int timeout_ms, bool sends)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_group *group = &engine->group;
@@ -87,7 +87,7 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 	rest.arg = &rest;
 	if (timeout_ms >= 0)
 		rest.until = shunt_now(engine) + (uint64_t)timeout_ms * MS;
-	set_asleep(group, must_poll(service));
+	set_asleep(group, sends);
 	shunt_group_rest(&engine->group, &rest);
 	atomic_store(&engine->loop.requests.resting, false);
 	shunt_lock_take(&group->lock);
@@ -99,11 +99,17 @@ static void await_completion(struct shunt_service *service, int timeout_ms)
 
 int shunt_await_completions(struct shunt_service *service, int timeout_ms)
 {
+	bool sends;
+
 	atomic_store(&service->engine->loop.requests.watching, false);
-	if (!service->engine->group.open || (!must_poll(service) && !leads(service)))
+	if (!service->engine->group.open)
 		return timeout_ms;
-	atomic_store(&service->engine->loop.requests.watching, true);
-	await_completion(service, timeout_ms);
+	sends = must_poll(service);
+	if (!sends && !leads(service))
+		return timeout_ms;
+	/* A leader that awaits arrivals alone is woken for what stalls from here on, and arms for sends. */
+	atomic_store(&service->engine->loop.requests.watching, sends);
+	await_completion(service, timeout_ms, sends);
 	return 0;
 }
 

@@ -49,6 +49,8 @@ thread write
 cm fcntl			# not F_SETLKW
 memfd fcntl
 peer fcntl
+waiter fcntl
+guard fcntl
 memfd close			# of a device whose owner does not keep its descriptors
 sink open			# a device is opened: service thread
 context read			# asynchronous events: service thread

@@ -244,6 +244,7 @@ static bool completion_hold(struct shunt_group *group, struct ibv_cq *cq, const 
 
 	if (!held)
 		return false;
+	group->waiters.held = true;
 	fault->spare = held->next;
 	*held = (struct shunt_fault_held) { .cq = cq, .wc = *wc, .due = due };
 	if (fault->last)

@@ -26,7 +26,7 @@ void shunt_lane_take_offer(struct shunt_lane *lane, struct shunt_seat *seat)
 	SHUNT_REQUIRES(lane->lock);
 
 /*
- * Wakes those of the peer that sleep until what was posted comes. Who has posted does so after it has left lane.lock. A
+ * Wakes those of the peer that sleep until what was posted comes. The poster does so after it has left lane.lock. A
  * thread that is woken may take the core at once, and the lock would be held meanwhile.
  */
 static inline void shunt_lane_ring(struct shunt_lane *lane)

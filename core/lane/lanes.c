@@ -246,8 +246,12 @@ int shunt_lanes_join(struct shunt_link *link, const struct shunt_hello *hello, c
 		lane->granted = lane->reposted;
 		atomic_store(&lane->allowed, hello->receives);
 	}
-	if (count == bells && kind->reach_waiters(link->lanes[0].qp, fds + bells))
-		return -EPROTO;
+	if (count == bells) {
+		int result = kind->reach_waiters(link->lanes[0].qp, fds + bells);
+
+		if (result)
+			return result;
+	}
 	return later;
 }
 

@@ -172,6 +172,7 @@ SHUNT_NO_LOCK_ANALYSIS struct shunt_lane *shunt_roster_next(struct shunt_group *
 	shunt_assert_held(&group->lock);
 	if (served) {
 		shunt_lock_leave(&served->lock);
+		shunt_lane_ring(served);	/* group.lock keeps it */
 		*stalled |= shunt_lane_stalled(served);
 		if (atomic_load(&served->dirty) && shunt_lock_try(&served->lock))
 			return served;

@@ -9,20 +9,32 @@
 
 #define HEIRS 16	/* sleepers that are looked at for the next leader */
 
-void shunt_sleeper_kick(struct shunt_group *group, struct shunt_sleeper *sleeper)
+static void ring(struct shunt_group *group, const struct shunt_sleeper *sleeper)
 {
 	uint64_t one = 1;
 	int saved = errno;
 
-	if (!sleeper->asleep)
-		return;
-	sleeper->asleep = false;
 	group->kicks++;
 	if (sleeper->kick_fd < 0)
 		return;		/* it wakes by itself, soon */
 	if (group->sys->write(sleeper->kick_fd, &one, sizeof(one)) < 0)
 		shunt_log(SHUNT_LOG_ERROR, "cannot wake a thread: error %d", errno);
 	errno = saved;
+}
+
+void shunt_sleeper_kick(struct shunt_group *group, struct shunt_sleeper *sleeper)
+{
+	if (!sleeper->asleep)
+		return;
+	sleeper->asleep = false;
+	ring(group, sleeper);
+}
+
+void shunt_sleeper_recall(struct shunt_group *group, struct shunt_sleeper *sleeper)
+{
+	sleeper->apart = false;
+	if (sleeper->asleep)
+		ring(group, sleeper);
 }
 
 void shunt_sleeper_cancelled(struct shunt_group *group)

@@ -59,6 +59,8 @@ void shunt_sleeper_leave(struct shunt_group *group, struct shunt_sleeper *sleepe
 /* Woken and still in the list: leads from here on, if nobody does. */
 bool shunt_sleeper_lead(struct shunt_group *group, struct shunt_sleeper *sleeper);
 void shunt_sleeper_kick(struct shunt_group *group, struct shunt_sleeper *sleeper);
+/* It was apart: it is to look again, and may lead. Of several in one set some may sleep on. */
+void shunt_sleeper_recall(struct shunt_group *group, struct shunt_sleeper *sleeper);
 /* A thread has been cancelled: who heeds that looks whether it is the one. */
 void shunt_sleeper_cancelled(struct shunt_group *group);
 

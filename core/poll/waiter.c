@@ -16,7 +16,7 @@ void shunt_waiters_begin(struct shunt_group *group)
 	const struct shunt_device *device = device_of(group);
 
 	if (group->waiters.begun || !device->open || !device->kind->waiters ||
-	    group->loop->manual || device->kind->waiter_fd(device->context, 1) < 0)
+	    group->loop->manual || device->kind->waiter_fd(device->context, SHUNT_WAITERS) < 0)
 		return;
 	group->waiters.begun = true;
 	shunt_loop_wake(group->loop);
@@ -33,7 +33,7 @@ static void stop_serving(struct shunt_group *group)
 		return;
 	group->waiters.served = false;
 	for (struct shunt_sleeper *sleeper = group->sleepers; sleeper; sleeper = sleeper->next)
-		shunt_sleeper_kick(group, sleeper);
+		shunt_sleeper_recall(group, sleeper);
 }
 
 void shunt_waiters_deaf(struct shunt_group *group, int change)
@@ -80,7 +80,7 @@ int shunt_waiter_fd(struct shunt_group *group, uint32_t waiter)
 {
 	const struct shunt_device *device = device_of(group);
 
-	return device->kind->waiter_fd(device->context, waiter);
+	return device->open ? device->kind->waiter_fd(device->context, waiter) : -1;
 }
 
 void shunt_waiter_arm(struct shunt_group *group, uint32_t waiter, bool asleep)

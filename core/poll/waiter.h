@@ -3,13 +3,13 @@
  * Waiters: where several threads sleep at a time, each is woken by the peer itself.
  *
  * One leader that wakes the others is right for one thread. With two and more it costs a wake-up before each wake-up, and
- * all go in step with it. So from the time when a second thread falls asleep beside the leader, the service thread takes
- * the leader's place, and SHUNT_WAITERS threads and epoll sets have a number each, and a descriptor of the
- * device's to sleep on. A stream that one of them alone waits for names it in its control line, and arrivals for the
- * stream wake that one. Arrivals for other streams wake the service thread, which tells those whom they concern. A set
+ * all go in step with it. So the service thread takes the leader's place when a second thread falls asleep beside it. From
+ * then on SHUNT_WAITERS threads and epoll sets have a number each, and a descriptor of the device's to sleep on. A stream
+ * that one of them alone waits for names it in its control line, and arrivals for the stream wake that one. Arrivals for
+ * other streams wake the service thread, which tells those whom they concern. A set
  * keeps its number; a thread has one as long as it sleeps.
  *
- * Who sleeps by a number alone is apart (sleeper.h). It may be woken for nothing, by an entry from before. Nothing is
+ * A sleeper that has a number and needs no more is apart (sleeper.h). It may be woken for nothing, by an entry from before. Nothing is
  * slept over: entries are changed before the last poll. All with group.lock held.
  */
 #ifndef SHUNT_CORE_POLL_WAITER_H
@@ -23,6 +23,7 @@ struct shunt_group;
 struct shunt_waiters {
 	_Atomic bool begun;		/* several threads have slept at a time, on a device that has waiters */
 	_Atomic bool served;		/* and the service thread leads, because all links have bells of theirs */
+	bool held;		/* a fault has held completions back: what a waiter was rung for may come to it later */
 	_Atomic uint32_t deaf;		/* links that have none */
 	uint32_t taken;		/* bit i: number i */
 	uint32_t generation;	/* of their descriptors */
@@ -40,11 +41,11 @@ bool shunt_waiter_is_free(const struct shunt_group *group);
 /* A number, `wanted` if it is free; 0: none. */
 uint32_t shunt_waiter_take(struct shunt_group *group, uint32_t wanted);
 void shunt_waiter_give(struct shunt_group *group, uint32_t waiter);
-/* What it sleeps on beside its waker. */
+/* A descriptor that it sleeps on beside its waker. */
 int shunt_waiter_fd(struct shunt_group *group, uint32_t waiter);
 /* It is about to poll for the last time, or is awake. */
 void shunt_waiter_arm(struct shunt_group *group, uint32_t waiter, bool asleep);
-/* What woke it is taken. No lock needed. */
+/* Its events are taken. No lock needed. */
 void shunt_waiter_hear(struct shunt_group *group, uint32_t waiter);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "core/poll/group.h"
 #include "core/stream/stream.h"
 #include "core/stream/wait.h"
 
@@ -23,9 +24,10 @@ static inline uint32_t *shunt_named_entry(const struct shunt_stream *stream)
 static inline bool shunt_named_rings(const struct shunt_stream *stream, uint32_t waiter,
 				     uint32_t what)
 {
-	return __builtin_expect(waiter != 0, 0) && stream->seat->link &&
-	       __atomic_load_n(shunt_named_entry(stream), __ATOMIC_RELAXED) == waiter &&
-	       (what & SHUNT_READY_OURS) == SHUNT_READY_ARRIVED;
+	return __builtin_expect(waiter != 0, 0) &&
+	       (what & SHUNT_READY_OURS) == SHUNT_READY_ARRIVED && !stream->group->waiters.held &&
+	       !(stream->sharing.forked & SHUNT_FORK_INHERITED) && stream->seat->link &&
+	       __atomic_load_n(shunt_named_entry(stream), __ATOMIC_RELAXED) == waiter;
 }
 
 /* The stream is on a link whose peer can ring for a waiter. */

@@ -20,6 +20,8 @@ static void look(struct shunt_sleep *sleep)
 		shunt_group_arm(sleep->group);
 	if (__builtin_expect(sleep->sleeper.waiter, 0))
 		shunt_waiter_arm(group, sleep->sleeper.waiter, true);
+	else if (__builtin_expect(group->waiters.begun, 0))
+		atomic_thread_fence(memory_order_seq_cst);	/* between the entries of its streams and the poll */
 	group->looker = sleep->sleeper.set;	/* what comes now is its own: it looks before it sleeps */
 	shunt_group_poll_locked(sleep->group);
 	group->looker = NULL;
@@ -71,7 +73,8 @@ static bool another_sleeps(const struct shunt_group *group, const struct shunt_s
 {
 	const struct shunt_sleeper *other = group->sleepers;
 
-	while (other && (other == sleeper || other->waiter != sleeper->waiter))
+	while (other && (other == sleeper ||
+			 (other->waiter != sleeper->waiter && other->set != sleeper->set)))
 		other = other->next;
 	return other;
 }

@@ -394,6 +394,11 @@ int shunt_epset_ctl(struct shunt_engine *engine, int epfd, int op, int fd, struc
 	shunt_lock_take(&group->lock);
 	result = control_stream(engine, set, stream, op, fd, event);
 	shunt_lock_leave(&group->lock);
+	/* An arrival may have looked for the stream's former waiter just before the entry changed. */
+	if (__builtin_expect(group->waiters.begun, 0)) {
+		atomic_thread_fence(memory_order_seq_cst);
+		shunt_group_poll_fully(group);
+	}
 	if (__builtin_expect(result != -ENOMEM, 1))
 		return result;
 	/* The kernel would have had a place for it: then the stream must be the kernel's. */

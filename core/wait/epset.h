@@ -64,6 +64,9 @@ static inline bool shunt_epset_is_concerned(const struct shunt_epset *set)
 	return atomic_load(&this->linked) || atomic_load(&this->below);
 }
 
+/* Its number is of the waiters that there are now. group.lock held. */
+bool shunt_epset_is_numbered(const struct shunt_epset *set, const struct shunt_group *group);
+
 /* All of it is the kernel's: no waiter in it need look at streams. Where one has been on a link, it may be so again. */
 static inline bool shunt_epset_is_plain(const struct shunt_epset *set)
 {

@@ -70,7 +70,6 @@ static int name_anew(struct shunt_stream *stream, void *arg)
 	for (struct shunt_watch *watch = stream->watches; watch; watch = watch->next_of_stream) {
 		if (watch->set != naming->set)
 			continue;
-		watch->named = false;	/* its former number's */
 		shunt_watch_name(naming->engine, watch);
 	}
 	return 0;
@@ -91,6 +90,31 @@ static bool may_wait(struct shunt_epset *set)
 	return !set->closed && !set->outers && !set->inners && !set->pollers && set->companion >= 0;
 }
 
+bool shunt_epset_is_numbered(const struct shunt_epset *set, const struct shunt_group *group)
+{
+	return set->waiter && set->waiter_of == group->waiters.generation + 1;
+}
+
+static void give_number(struct shunt_engine *engine, struct shunt_epset *set)
+{
+	if (!set->waiter)
+		return;
+	if (set->companion >= 0)
+		shunt_companion_waits_no_more(engine, set);
+	shunt_waiter_give(&engine->group, set->waiter);
+	set->waiter = 0;
+}
+
+static int forget_names(struct shunt_stream *stream, void *arg)
+{
+	const struct naming *naming = arg;
+
+	for (struct shunt_watch *watch = stream->watches; watch; watch = watch->next_of_stream)
+		if (watch->set == naming->set)
+			watch->named = false;
+	return 0;
+}
+
 void shunt_epset_number(struct shunt_engine *engine, struct shunt_epset *set)
 {
 	struct shunt_group *group = &engine->group;
@@ -100,11 +124,16 @@ void shunt_epset_number(struct shunt_engine *engine, struct shunt_epset *set)
 	shunt_lock_take(&group->lock);
 	if (may_wait(set) && !set->unnumbered && !set->waiter)
 		set->waiter = shunt_waiter_take(group, 0);
-	if (set->waiter && set->waiter_of != group->waiters.generation + 1) {
-		set->named = 0;
-		set->waiter_of = group->waiters.generation + 1;
-		if (shunt_companion_waits(engine, set))
+	if (set->waiter && !shunt_epset_is_numbered(set, group)) {
+		set->named = 0;	/* those of its former number's devices */
+		shunt_streams_each(engine, forget_names, &naming);
+		if (shunt_companion_waits(engine, set)) {
+			set->waiter_of = group->waiters.generation + 1;
 			shunt_streams_each(engine, name_anew, &naming);
+		} else {
+			give_number(engine, set);
+			set->unnumbered = true;
+		}
 	}
 	shunt_lock_leave(&group->lock);
 	shunt_lock_leave(&engine->streams_lock);
@@ -121,9 +150,7 @@ void shunt_epset_unnumber(struct shunt_engine *engine, struct shunt_epset *set)
 	set->unnumbered = true;
 	if (set->waiter) {
 		shunt_streams_each(engine, unname, &naming);
-		shunt_companion_waits_no_more(engine, set);
-		shunt_waiter_give(&engine->group, set->waiter);
-		set->waiter = 0;
+		give_number(engine, set);
 	}
 	shunt_lock_leave(&engine->group.lock);
 	shunt_lock_leave(&engine->streams_lock);
@@ -148,9 +175,7 @@ void shunt_epset_close(struct shunt_engine *engine, struct shunt_epset *set)
 	shunt_lock_take(&engine->streams_lock);
 	shunt_lock_take(&group->lock);
 	shunt_streams_each(engine, forget_set, set);
-	if (set->waiter)
-		shunt_waiter_give(group, set->waiter);
-	set->waiter = 0;
+	give_number(engine, set);
 	free(set->spare);
 	set->spare = NULL;
 	if (group->channel_set == set)
@@ -174,7 +199,7 @@ void shunt_epset_inherit(struct shunt_engine *engine)
 			continue;
 		atomic_store(&set->holds, 1);	/* other threads are gone, and this one's wait has let go of it */
 		set->sleeping = set->plain = set->pollers = 0;
-		set->waiter = 0;
+		set->waiter = set->waiter_of = set->named = 0;
 		if (set->companion < 0)
 			continue;
 		shunt_own_fds_close(&engine->fds, set->companion);

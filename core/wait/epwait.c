@@ -23,6 +23,16 @@
 #define WORTH_A_LOOK 4	/* streams ready at once for whom one more system call does not matter */
 #define IDLE_TICKS 4000		/* the same while polling for the first event */
 
+/* Another thread may sleep on in the set, and what has rung for it is taken here. A poll follows. */
+static void hear_waiter(struct shunt_engine *engine, const struct shunt_epset *set)
+{
+	if (!set->waiter)
+		return;
+	shunt_waiter_hear(&engine->group, set->waiter);
+	if (set->sleeping)
+		shunt_waiter_arm(&engine->group, set->waiter, true);
+}
+
 /* Takes what the companion has to say, completions included. group.lock held. */
 static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 {
@@ -40,7 +50,7 @@ static void hear_companion(struct shunt_engine *engine, struct shunt_epset *set)
 		} else if (events[i].data.ptr == &engine->group) {
 			event = true;
 		} else if (events[i].data.ptr == &set->waiter) {
-			shunt_waiter_hear(&engine->group, set->waiter);
+			hear_waiter(engine, set);
 		} else {
 			shunt_watch_heard(engine, events[i].data.ptr, events[i].events);
 			set->kernel_active = shunt_cycles();
@@ -344,7 +354,7 @@ static uint32_t waiter_of(void *arg, bool *apart)
 	struct asleep *asleep = arg;
 	const struct shunt_epset *set = asleep->set;
 
-	if (!set->waiter || set->waiter_of != asleep->sleep.group->waiters.generation + 1)
+	if (!shunt_epset_is_numbered(set, asleep->sleep.group))
 		return 0;
 	*apart = set->named == atomic_load(&set->linked);
 	return set->waiter;
@@ -589,7 +599,8 @@ int shunt_epset_wait(struct shunt_engine *engine, int epfd, struct epoll_event *
 		if (n || (now && !shunt_thread.sleeps_next))
 			return n;
 	}
-	if (__builtin_expect(engine->group.waiters.begun && !set->unnumbered, 0) &&
+	if (__builtin_expect(engine->group.waiters.begun && !set->unnumbered && set->companion >= 0,
+			     0) &&
 	    (set->waiter ? set->waiter_of != engine->group.waiters.generation + 1 :
 			   shunt_waiter_is_free(&engine->group)))
 		shunt_epset_number(engine, set);

@@ -104,8 +104,8 @@ void shunt_watch_name(struct shunt_engine *engine, struct shunt_watch *watch)
 
 	if (__builtin_expect(!engine->group.waiters.begun, 1))
 		return;
-	if (watch->set->waiter && alone && watch->home == SHUNT_HOME_NONE &&
-	    shunt_named_can(stream)) {
+	if (shunt_epset_is_numbered(watch->set, &engine->group) && alone &&
+	    watch->home == SHUNT_HOME_NONE && shunt_named_can(stream)) {
 		shunt_named_write(stream, watch->set->waiter);
 		rename_as(engine, watch, true);
 		return;

@@ -11,6 +11,7 @@
  *	rearmed		one thread sleeps, another reads, answers, and arms EPOLLONESHOT again
  *	oneshot, edge	four threads in one set, each reads and answers
  *	exclusive	two sets with a thread each; EPOLLEXCLUSIVE, edge-triggered
+ *	each, sets	four threads with a connection each, which they receive from, or have in a set; asked in turn
  *	hangup		the main thread reads; others sleep in a set and in a poll that ask for the end alone
  */
 #define _GNU_SOURCE
@@ -34,8 +35,10 @@
 #include "tests/calls/carried.h"
 
 #define SIZE 64
+#define EACH 4
 
-static int set, fd;
+static int set, fd, listener;
+static int own[EACH];	/* connections of `each` and `sets`; the first is fd */
 static sem_t work;
 static atomic_bool over;	/* one thread ends the process */
 
@@ -76,10 +79,10 @@ static void arm(void)
  * One question is answered. The next comes only then, so nothing is there as a registration is `rearmed`. The client ends
  * the connection, and the process with it.
  */
-static void answer(int flags, bool rearmed)
+static void answer_on(int from, int flags, bool rearmed)
 {
 	char buf[SIZE];
-	ssize_t n = recv(fd, buf, sizeof(buf), flags);
+	ssize_t n = recv(from, buf, sizeof(buf), flags);
 
 	if (n < 0 && errno == EAGAIN)
 		return;
@@ -87,7 +90,12 @@ static void answer(int flags, bool rearmed)
 		end();
 	if (rearmed)
 		arm();
-	MUST(send(fd, buf, (size_t)n, MSG_NOSIGNAL));
+	MUST(send(from, buf, (size_t)n, MSG_NOSIGNAL));
+}
+
+static void answer(int flags, bool rearmed)
+{
+	answer_on(fd, flags, rearmed);
 }
 
 static void wait_in(int epfd, int timeout)
@@ -139,11 +147,34 @@ static void *serve_oneshot(void *unused)
 	return unused;
 }
 
+static void *serve_own(void *connection)
+{
+	for (;;)
+		answer_on(*(int *)connection, 0, false);
+	return NULL;
+}
+
+static void *serve_own_set(void *connection)
+{
+	int own_set = set_with(*(int *)connection, EPOLLIN);
+
+	for (;;) {
+		wait_in(own_set, -1);
+		answer_on(*(int *)connection, MSG_DONTWAIT, false);
+	}
+	return NULL;
+}
+
 static void start(void *(*run)(void *), void *arg)
 {
 	pthread_t thread;
 
 	MUST(-pthread_create(&thread, NULL, run, arg));
+}
+
+static bool has_each(const char *way)
+{
+	return !strcmp(way, "each") || !strcmp(way, "sets");
 }
 
 static void serve(const char *way)
@@ -185,6 +216,15 @@ static void serve(const char *way)
 		other = set_with(fd, EPOLLIN | EPOLLET | EPOLLEXCLUSIVE);
 		start(serve_edge, &other);
 		serve_edge(&set);
+	} else if (has_each(way)) {
+		void *(*run)(void *) = strcmp(way, "each") ? serve_own_set : serve_own;
+
+		for (int i = 0; i < EACH; i++) {
+			own[i] = i ? (int)MUST(accept(listener, NULL, NULL)) : fd;
+			start(run, &own[i]);
+		}
+		for (;;)
+			pause();
 	} else if (!strcmp(way, "hangup")) {
 		other = set_with(fd, EPOLLRDHUP);
 		polled = (struct pollfd) { .fd = fd, .events = POLLRDHUP };
@@ -210,22 +250,35 @@ static void ask(long turns)
 	}
 }
 
-static void client(int port_pipe, long turns)
+static void connect_and_warm(const struct sockaddr_in *address)
 {
 	const char *link = getenv("TEST_LINK");	/* at most so often ten turns more, until none is on TCP */
-	struct sockaddr_in address;
 	uint64_t before = UINT64_MAX;	/* of a new connection TCP has carried none */
 	int one = 1;
 
-	MUST(read(port_pipe, &address, sizeof(address)));
 	fd = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
-	MUST(connect(fd, (struct sockaddr *)&address, sizeof(address)));
+	MUST(connect(fd, (const struct sockaddr *)address, sizeof(*address)));
 	MUST(setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)));
 	for (long i = 0, limit = link ? atol(link) : 0; i < limit && before != carried(fd); i++) {
 		before = carried(fd);
 		ask(10);
 	}
-	ask(turns);
+}
+
+static void client(int port_pipe, const char *way, long turns)
+{
+	int count = has_each(way) ? EACH : 1;
+	struct sockaddr_in address;
+
+	MUST(read(port_pipe, &address, sizeof(address)));
+	for (int i = 0; i < count; i++) {
+		connect_and_warm(&address);
+		own[i] = fd;
+	}
+	for (long i = 0; i < turns; i++) {
+		fd = own[i % count];
+		ask(1);
+	}
 	exit(0);
 }
 
@@ -233,13 +286,13 @@ int main(int argc, char **argv)
 {
 	struct sockaddr_in address = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
 	socklen_t length = sizeof(address);
-	int listener, pipes[2], one = 1;
+	int pipes[2], one = 1;
 
 	if (argc != 3)
 		return 2;
 	MUST(pipe(pipes));
 	if (!MUST(fork()))	/* before there is an engine: two processes that know nothing of each other */
-		client(pipes[0], atol(argv[2]));
+		client(pipes[0], argv[1], atol(argv[2]));
 	listener = (int)MUST(socket(AF_INET, SOCK_STREAM, 0));
 	MUST(bind(listener, (struct sockaddr *)&address, length));
 	MUST(listen(listener, 1));

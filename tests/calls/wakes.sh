@@ -32,7 +32,7 @@ way() {
 }
 
 for poll in event adaptive; do
-	for name in within around rearmed oneshot edge; do
+	for name in within around rearmed oneshot edge each sets; do
 		way $name $poll 1
 	done
 	# A stream of two sets names no waiter: the service thread wakes one of them, once for each question.

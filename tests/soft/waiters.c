@@ -61,7 +61,7 @@ static bool takes(int fd)
 	return poll(&wanted, 1, 0) == 1;
 }
 
-/* Who has been woken: bit 0 is the channel. What woke them is taken, and all wake up. */
+/* Those that have been woken: bit 0 is the channel. Their events are taken, and all wake up. */
 static uint32_t woken(const struct bed *bed)
 {
 	struct rig_end *end = &bed->rig->b;
@@ -167,6 +167,11 @@ static void rings_when_it_is_told(void **state)
 	name(&bed, id, 2);
 	sleep_all(&bed);
 	post(&bed, &id, 1);
+	if (*rig_model)	{	/* carried out later, and rings then */
+		assert_int_equal(woken(&bed), 1 << 2);
+		rig_free(bed.rig);
+		return;
+	}
 	assert_false(takes(soft_waiter_fd(bed.rig->b.context, 2)));
 	assert_int_not_equal(*rings, 0);
 	soft_qp_ring(bed.rig->a.qp);

@@ -41,7 +41,7 @@ struct segment_waiter {
 };
 
 /*
- * Who waits for an arrival, by its immediate. The low bits of that count entries, each `stride` bytes behind the one
+ * The waiter of each arrival, by its immediate. The low bits of that count entries, each `stride` bytes behind the one
  * before. An entry's first word is the number of a waiter, from 1 on, or 0: whoever sleeps on the channel. Number 0 has
  * no entry. All are 0 as long as the owner has no waiters.
  */

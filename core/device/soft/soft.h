@@ -131,9 +131,9 @@ int soft_pd_set_apart(struct ibv_pd *pd, struct ibv_comp_channel *channel);
  */
 int soft_waiters_make(struct ibv_pd *pd, const void *entries, uint32_t stride, uint32_t count,
 		      int fds[SOFT_WAITERS]);
-/* The peer's, of a QP that has imported it. fds are duplicated. 0 or -errno; -EPROTO: they are no bells. Again: nothing. */
+/* The peer's, of a QP that has imported it. fds are duplicated. 0; -EPROTO: they are no bells; -ENOMEM: no descriptors. Again: nothing. */
 int soft_waiters_reach(struct ibv_qp *qp, const int fds[SOFT_WAITERS]);
-/* What the waiter sleeps on, and what takes its events. */
+/* A descriptor that the waiter sleeps on. The next takes its events. */
 int soft_waiter_fd(struct ibv_context *context, uint32_t waiter);
 void soft_waiter_hear(struct ibv_context *context, uint32_t waiter);
 /* It falls asleep after another poll, or has woken. */
@@ -170,7 +170,7 @@ int soft_qp_settled(struct ibv_qp *qp);
 
 /*
  * From here on post_send wakes nobody. Where it would have, this word is nonzero until soft_qp_ring(), which any thread may
- * call. What is carried out later still rings by itself.
+ * call. A WR that is carried out later still rings by itself.
  */
 const uint32_t *soft_qp_rings(struct ibv_qp *qp);
 void soft_qp_ring(struct ibv_qp *qp);

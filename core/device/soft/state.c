@@ -69,6 +69,7 @@ static void qp_reset(struct soft_qp *qp)
 	qp->rang = false;
 	qp->rang_solicited = false;
 	qp->rang_count = 0;
+	atomic_store(&qp->rings, 0);
 	soft_peer_drop(qp);
 	soft_unlock(&qp->rq_lock);
 	soft_unlock(&qp->sq_lock);

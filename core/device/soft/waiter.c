@@ -168,22 +168,28 @@ int soft_waiters_reach(struct ibv_qp *ibqp, const int fds[SOFT_WAITERS])
 {
 	struct soft_qp *qp = container_of(ibqp, struct soft_qp, ibv);
 	struct soft_peer *peer = qp->peer;
+	const struct segment_waiting *told;
 	struct segment_waiting waiting;
-	int made[SEGMENT_WAITERS], count;
+	int made[SEGMENT_WAITERS], count, result = 0;
 
 	if (!peer)
 		return -ENOTCONN;
 	if (peer->waiting.count)
 		return 0;
-	waiting = ((const struct segment_header *)peer->base)->waiting;
+	told = &((struct segment_header *)peer->base)->waiting;
+	waiting.offset = __atomic_load_n(&told->offset, __ATOMIC_RELAXED);
+	waiting.stride = __atomic_load_n(&told->stride, __ATOMIC_RELAXED);
+	waiting.count = __atomic_load_n(&told->count, __ATOMIC_RELAXED);
 	if (!waiting.count || waiting.stride < sizeof(uint32_t) ||
 	    waiting.stride % sizeof(uint32_t) || waiting.offset % sizeof(uint32_t) ||
 	    waiting.offset > peer->bytes ||
 	    waiting.count > (peer->bytes - waiting.offset) / waiting.stride)
 		return -EPROTO;
 	for (count = 0; count < SEGMENT_WAITERS; count++) {
+		result = -EPROTO;
 		if (!soft_bell_is_one(ibqp->context, fds[count]))
 			break;
+		result = -ENOMEM;
 		made[count] = soft_fd_keep(ibqp->context, fcntl(fds[count], F_DUPFD_CLOEXEC, 0));
 		if (made[count] < 0)
 			break;
@@ -191,7 +197,7 @@ int soft_waiters_reach(struct ibv_qp *ibqp, const int fds[SOFT_WAITERS])
 	if (count < SEGMENT_WAITERS) {
 		while (count--)
 			soft_fd_drop(ibqp->context, made[count]);
-		return -EPROTO;
+		return result;
 	}
 	for (int i = 0; i < SEGMENT_WAITERS; i++)
 		peer->waiter_fd[i] = made[i];
