@@ -32,8 +32,12 @@ way() {
 }
 
 for poll in event adaptive; do
-	for name in within around rearmed oneshot edge each sets; do
+	for name in within around rearmed oneshot edge; do
 		way $name $poll 1
+	done
+	# Kicks come before each has a number; a leader would kick in most turns.
+	for name in each sets; do
+		way $name $poll 10
 	done
 	# A stream of two sets names no waiter: the service thread wakes one of them, once for each question.
 	way exclusive $poll 110
