@@ -62,7 +62,7 @@ def end(role, port=0):
         listener.close()
         return
     stream = socket.create_connection(("127.0.0.1", port))
-    ask(stream, 20)
+    ask(stream, 60)	# the first of them by TCP, until there is a link
     print(moved["tx"], moved["rx"], flush=True)
     sys.stdin.readline()
     ask(stream, 3)
