@@ -209,7 +209,8 @@ static void add_link(const struct link_plan *link, uint64_t lanes, uint64_t conn
 	result->most += grown;
 	result->own_descriptors += LINK_FDS +
 				   (link->verbs ? 0 : SHARED_LINK_FDS + lanes * SHARED_LANE_FDS) +
-				   (!link->verbs && result->links <= SOFT_WAITED ?
+				   (link->config->waiters && !link->verbs &&
+						    result->links <= SOFT_WAITED ?
 					    2 * SOFT_WAITERS :
 					    0);
 }
@@ -226,7 +227,9 @@ static void add_process(const struct shunt_plan *plan, const struct link_plan *l
 			 result->idle + memory_of_connections(link, plan->connections);
 
 	result->own_descriptors += PROCESS_FDS + LISTENER_FDS + plan->sets * SET_FDS +
-				   (link->verbs ? DEVICE_FDS : result->links ? SOFT_WAITERS : 0);
+				   (link->verbs				   ? DEVICE_FDS :
+				    link->config->waiters && result->links ? SOFT_WAITERS :
+									     0);
 	if (link->verbs) {
 		result->queues = result->lanes * (link->config->sq_depth * DRIVER_SEND +
 						  link->config->rq_depth * DRIVER_RECEIVE) +

@@ -52,9 +52,9 @@ expect 2 "$shunt" doctor --plan connections=2 $$
 expect 0 bash -c "ulimit -n 200; exec '$shunt' doctor --plan connections=100"
 row ok links '1 with 1 queue pairs'
 row ok memlock 'not locked'
-row ok nofile 126
+row ok nofile 114
 expect 1 bash -c "ulimit -n 100; exec '$shunt' doctor --plan connections=100"
-row bad nofile '126.* do: raise ulimit -n.* from 100$'
+row bad nofile '114.* do: raise ulimit -n.* from 100$'
 expect 1 bash -c "ulimit -l 4096; exec '$shunt' doctor --plan connections=1,device=verbs"
 row bad memlock '7.6 MiB of locked memory in 2 regions.* do: raise ulimit -l'
 # 64 completion queues have room for 2,048 lanes.

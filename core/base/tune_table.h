@@ -29,6 +29,9 @@ UINT(ring_max, ring_max, 4 * K, 64 * M, 4 * M, SIZE | POW2, "bytes", LINK,
 UINT(arena, arena_bytes, 16 * M, 32 * G, 1 * G, SIZE, "bytes", LINK,
 	"address space for the rings of one link, backed by memory as it is used. Less where the program has limited its "
 	"address space (RLIMIT_AS): links take a quarter of what the limit leaves")
+ENUM(waiters, waiters, "off|on", 0, LINK,
+	"within a host: whom a peer wakes in a program of several sleeping threads. On, it wakes the thread or epoll set that "
+	"waits, of four in a process. Off, it wakes one that wakes the others (docs/dev/EXPERIMENTS.md)")
 ENUM(pages, pages, "ordinary|transparent|huge", 0, LINK,
 	"pages of an arena (docs/dev/EXPERIMENTS.md). Transparent asks the kernel for transparent huge pages. Huge maps "
 	"hugetlb pages of 2 MiB for the blocks of RDMA devices, and falls back to ordinary pages. The soft device uses "

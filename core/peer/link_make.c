@@ -94,7 +94,7 @@ static int say_hello(struct shunt_link *link)
 
 	if (count < 0)
 		return count;
-	if (!link->maps && link->device->kind->waiters)
+	if (link->engine->config.waiters && !link->maps && link->device->kind->waiters)
 		count += make_waiters(link, fds + count);
 	hello->magic = SHUNT_WIRE_MAGIC;
 	hello->version = SHUNT_WIRE_VERSION;

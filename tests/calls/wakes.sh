@@ -32,15 +32,15 @@ way() {
 }
 
 for poll in event adaptive; do
-	for name in within around rearmed oneshot edge; do
+	for name in within around rearmed oneshot edge exclusive; do
 		way $name $poll 1
 	done
 	# Kicks come before each has a number; a leader would kick in most turns.
-	for name in each sets; do
-		way $name $poll 10
+	for name in each sets edge; do
+		way $name $poll,waiters=on 10
 	done
 	# A stream of two sets names no waiter: the service thread wakes one of them, once for each question.
-	way exclusive $poll 110
+	way exclusive $poll,waiters=on 110
 	# A leader that nothing concerns wakes the reader, once for each question.
 	way hangup $poll 120
 done

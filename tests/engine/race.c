@@ -343,6 +343,7 @@ int main(void)
 	config.ring_min = 4096;
 	config.ring_max = 65536;
 	config.rq_depth = config.sq_depth = 64;
+	config.waiters = 1;
 	make_engines(&config, false);
 	for (int i = 0; i < 2; i++) {
 		engines[i]->trim_every = 500000;
