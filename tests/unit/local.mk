@@ -3,7 +3,7 @@
 unit_tests = tests/unit/advice_test tests/unit/verdict_test tests/unit/anonymous_test tests/unit/arena_test tests/unit/channel_test tests/unit/cm_test tests/unit/command_test \
 	tests/unit/conf_test tests/unit/config_test tests/unit/copy_test tests/unit/directory_test tests/unit/directory_owner_test tests/unit/directory_words_test tests/unit/end_test tests/unit/heading_test tests/unit/intake_test tests/unit/claim_test tests/unit/fault_test tests/unit/files_test tests/unit/fork_door_test tests/unit/fork_rest_test tests/unit/seat_test tests/unit/loading_test tests/unit/group_test \
 	tests/unit/lock_check_test tests/unit/histogram_test tests/unit/hmac_test tests/unit/hw_counters_test tests/unit/imm_test tests/unit/invite_test tests/unit/iwarp_test tests/unit/keyfile_test tests/unit/listener_worker_test tests/unit/log_line_test tests/unit/log_test tests/unit/nonce_test \
-	tests/unit/own_fds_test tests/unit/page_test tests/unit/path_test tests/unit/polling_test tests/unit/linger_test tests/unit/qos_account_test tests/unit/qos_capacity_test tests/unit/qos_drr_test tests/unit/qos_meter_test \
+	tests/unit/own_fds_test tests/unit/page_test tests/unit/path_test tests/unit/polling_test tests/unit/sleeper_test tests/unit/linger_test tests/unit/qos_account_test tests/unit/qos_capacity_test tests/unit/qos_drr_test tests/unit/qos_meter_test \
 	tests/unit/qos_profile_test tests/unit/qos_rules_test tests/unit/qos_tally_test tests/unit/qos_tokens_test tests/unit/remote_listener_test tests/unit/rules_test \
 	tests/unit/remote_words_test tests/unit/psn_test tests/unit/proof_parts_test tests/unit/screen_test tests/unit/facts_test tests/unit/sha256_test tests/unit/slow_test tests/unit/space_test tests/unit/tap_test tests/unit/pcapng_test tests/unit/trace_test tests/unit/trust_test \
 	tests/unit/go_test tests/unit/guard_test tests/unit/top_test \
@@ -72,7 +72,9 @@ tests_unit_page_test_LDADD = $(unit_libs)
 tests_unit_path_test_LDADD = $(unit_libs)
 tests_unit_linger_test_LDADD = $(unit_libs)
 tests_unit_polling_test_LDADD = $(unit_libs)
-tests_unit_polling_test_SOURCES = tests/unit/polling_test.c tests/inspect.c tests/inspect.h
+tests_unit_polling_test_SOURCES = tests/unit/polling_test.c tests/unit/polling_bed.c tests/unit/polling_bed.h tests/inspect.c tests/inspect.h
+tests_unit_sleeper_test_LDADD = $(unit_libs)
+tests_unit_sleeper_test_SOURCES = tests/unit/sleeper_test.c tests/unit/polling_bed.c tests/unit/polling_bed.h tests/inspect.c tests/inspect.h
 tests_unit_own_fds_test_LDADD = $(unit_libs)
 tests_unit_screen_test_LDADD = $(unit_libs)
 tests_unit_psn_test_LDADD = $(unit_libs)
