@@ -8,7 +8,6 @@ core_sources = \
 	core/born.c core/born.h \
 	core/engine.c core/engine.h \
 	core/files.c core/files.h \
-	core/footprint.c core/footprint.h \
 	core/leave.c core/leave.h \
 	core/no_new_privs.c core/no_new_privs.h \
 	core/service.c core/service.h \

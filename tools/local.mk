@@ -10,7 +10,7 @@ tools_shunt_SOURCES = \
 	tools/doctor/devices.c tools/doctor/devices.h tools/doctor/devices_read.c tools/doctor/devices_verbs.c tools/doctor/devices_judge.c tools/doctor/probe.c tools/doctor/probe.h tools/doctor/probe_inside.h tools/doctor/probe_trial.c \
 	tools/doctor/doctor.c tools/doctor/doctor.h tools/doctor/doctor_run.c tools/doctor/doctor_machine.c tools/doctor/doctor_kernel.c \
 	tools/doctor/doctor_devices.c tools/doctor/doctor_settings.c tools/doctor/doctor_program.c tools/doctor/doctor_process.c \
-	tools/doctor/doctor_plan.c tools/doctor/doctor_plan.h tools/doctor/doctor_ward.c tools/doctor/doctor_streams.c tools/doctor/doctor_peer.c tools/common/sockets.c tools/common/sockets.h \
+	tools/plan/plan.c tools/plan/plan.h tools/plan/footprint.c tools/plan/footprint.h tools/doctor/doctor_ward.c tools/doctor/doctor_streams.c tools/doctor/doctor_peer.c tools/common/sockets.c tools/common/sockets.h \
 	tools/common/advice.c tools/common/advice.h \
 	tools/report/report.c tools/report/report.h tools/report/report_files.c tools/report/archive.c tools/report/archive.h \
 	tools/report/anonymous.c tools/report/anonymous.h \

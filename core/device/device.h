@@ -75,7 +75,7 @@ struct shunt_device_hooks {
 	void (*joined)(struct shunt_device *device, const struct ibv_qp *qp);
 };
 
-/* Of the two kinds, as below. core/footprint.c plans by them. */
+/* Of the two kinds, as below. tools/plan/footprint.c plans by them. */
 enum {
 	SHUNT_SOFT_STREAMS = 65536,
 	SHUNT_SOFT_CQ_LANES = 32, /* its queues take memory as they fill */

@@ -3,7 +3,7 @@
 # What links cost: so many client processes, each with so many connections (1) to each of so many servers. Queue pairs,
 # memory and descriptors of one server and of one client. `used` and `idle` are what Shunt adds to the memory of the same
 # process without it: while all connections are in use, and once idle rings have given their pages back, for which it waits
-# some seconds. Of what two processes share, each counts half. `shunt doctor --plan` computes the same (core/footprint.h),
+# some seconds. Of what two processes share, each counts half. `shunt doctor --plan` computes the same (tools/plan/footprint.h),
 # and calls/plan.sh compares.
 #
 #	SHAPES="1x1 4x1 16x1 1x4 1x16 4x4 1x1x1000" AS=verbs footprint.sh [--json]	clients x servers [x connections]

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* shunt doctor: the command. */
 #include "tools/doctor/doctor.h"
-#include "tools/doctor/doctor_plan.h"
+#include "tools/plan/plan.h"
 
 #include <getopt.h>
 #include <limits.h>
@@ -125,7 +125,7 @@ int shunt_doctor(int argc, char **argv)
 	rc = parse(argc, argv, &wish, &json, &plan);
 	if (rc < 0 && plan) {
 		rc = optind < argc ? usage_error("--plan looks at no process:", argv[optind]) :
-				     shunt_doctor_plan(plan, json, wish.strict);
+				     shunt_plan_say(plan, json, wish.strict);
 	}
 	if (rc < 0)
 		rc = parse_pids(argc - optind, argv + optind, pids, &wish) ? EXIT_USAGE : -1;

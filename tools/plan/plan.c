@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "tools/doctor/doctor_plan.h"
+#include "tools/plan/plan.h"
 
 #include <inttypes.h>
 #include <jansson.h>
@@ -10,9 +10,9 @@
 
 #include "core/api.h"
 #include "core/base/config.h"
-#include "core/footprint.h"
 #include "tools/common/output.h"
 #include "tools/doctor/findings.h"
+#include "tools/plan/footprint.h"
 #include "tools/shunt.h"
 
 #define CONNECTIONS_MAX 100000000u
@@ -267,7 +267,7 @@ static void show(const struct planned *planned)
 	shunt_findings_show(&planned->findings);
 }
 
-int shunt_doctor_plan(const char *text, bool json, bool strict)
+int shunt_plan_say(const char *text, bool json, bool strict)
 {
 	struct planned planned = { .plan = { .peers = 1, .sets = 1 } };
 	int rc = parse(text, &planned.plan);

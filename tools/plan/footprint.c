@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/footprint.h"
+#include "tools/plan/footprint.h"
+
 #include "core/base/config.h"
 #include "core/device/device.h"
 #include "core/device/soft/device.h"

@@ -14,8 +14,8 @@
  * - Of memory that two processes share, each has what its own segment takes: the peer's belongs to the peer.
  * - Not counted: buffers of kernel TCP, files of programs and libraries, memory of rdma-core itself.
  */
-#ifndef SHUNT_CORE_FOOTPRINT_H
-#define SHUNT_CORE_FOOTPRINT_H
+#ifndef SHUNT_TOOLS_PLAN_FOOTPRINT_H
+#define SHUNT_TOOLS_PLAN_FOOTPRINT_H
 
 #include <stdbool.h>
 #include <stdint.h>

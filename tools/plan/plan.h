@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `shunt doctor --plan`: resources that a process takes for its connections, and whether this shell's limits bear it. */
-#ifndef SHUNT_TOOLS_DOCTOR_PLAN_H
-#define SHUNT_TOOLS_DOCTOR_PLAN_H
+#ifndef SHUNT_TOOLS_PLAN_PLAN_H
+#define SHUNT_TOOLS_PLAN_PLAN_H
 
 #include <stdbool.h>
 
@@ -9,6 +9,6 @@
  * `text`: "connections=N[,peers=M][,sets=S][,device=soft|verbs]". SHUNT_TUNE of the environment counts, as it would for
  * the process. The exit status: 0; 1 where a row is bad, or warns and `strict`; 2 after saying what is wrong in `text`.
  */
-int shunt_doctor_plan(const char *text, bool json, bool strict);
+int shunt_plan_say(const char *text, bool json, bool strict);
 
 #endif
