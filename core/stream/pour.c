@@ -16,6 +16,7 @@
 #include "core/stream/stream_end.h"
 #include "core/stream/stream_error.h"
 #include "core/stream/stream_option.h"
+#include "core/stream/tapped.h"
 
 #define TCP_PIECE 4096	/* on its way to the link, a stream has few bytes on TCP */
 
@@ -63,10 +64,10 @@ static ssize_t view(struct pour *pour, const void **at)
 	return got;
 }
 
-/* They are read. Those of TCP are in the copy, and are not thrown away unseen: a tap may want them. */
+/* They are read. A tap wants those of TCP, which are in the copy; else they are thrown away unseen. */
 static void pass(struct pour *pour, const void *at, size_t bytes)
 {
-	bool copied = at == pour->copy;
+	bool copied = at == pour->copy && shunt_tapping_listens(pour->stream->group->tapping);
 	struct iovec piece = { .iov_base = copied ? pour->copy : NULL, .iov_len = bytes };
 	struct shunt_iov to;
 
