@@ -348,6 +348,7 @@ static void step(int most)
 {
 	uint64_t dice;
 
+	sim_world_rung();
 	if (sim_world.born && sim_one_in(2)) {
 		sim_born_step();
 		return;
@@ -429,6 +430,7 @@ bool sim_play_advance(void)
 		service(which);
 		moved |= poll_one(which);
 	}
+	sim_world_rung();
 	sim_world_tokens();
 	sim_clock += 1000000;
 	sim_step++;

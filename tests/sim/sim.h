@@ -99,6 +99,8 @@ bool sim_imm_chosen(uint64_t seed);
 void sim_world_make(uint64_t seed);
 /* Nothing may be left of the connections. */
 void sim_world_check(void);
+/* After each step. */
+void sim_world_rung(void);
 void sim_world_end(void);
 void sim_world_show(void);
 

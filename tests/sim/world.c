@@ -254,6 +254,22 @@ static void check_arena(struct shunt_link *link)
 		sim_fail("%u memory regions are registered", regions);
 }
 
+/* Between two steps no thread is in the library: whoever has posted has woken the peer. */
+static void check_rings(const struct shunt_service *service)
+{
+	for (struct shunt_link *link = service ? service->links : NULL; link; link = link->next)
+		for (uint32_t i = 0; i < link->lane_count; i++)
+			if (link->lanes[i].rings && *link->lanes[i].rings)
+				sim_fail("nobody has rung for what lane %u has posted", i);
+}
+
+void sim_world_rung(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (!sim_world.dead[i])
+			check_rings(sim_world.engine[i]->service);
+}
+
 static void check_engine(struct shunt_engine *engine)
 {
 	struct shunt_service *service = engine->service;
