@@ -74,7 +74,7 @@ static bool need_not_rest(struct shunt_group *group, void *arg)
 
 /*
  * A lane has bytes that wait for credit, and perhaps nobody else polls (PF-21): sleep on the
- * completion channel as well. `sends`: there is such a lane; else this thread leads.
+ * completion channel as well. `sends` is false where no lane has, and this thread is the leader.
  */
 static void await_completion(struct shunt_service *service, int timeout_ms, bool sends)
 {

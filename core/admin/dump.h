@@ -17,7 +17,7 @@ struct shunt_tap;
 
 struct shunt_dump {
 	struct shunt_source source;
-	int fd; /* of the listener; -1: there is none */
+	int fd; /* of the listener, or -1 */
 	struct shunt_tap *tap; /* NULL: no memory has come. Without a listener: threads may still be at work with it */
 };
 

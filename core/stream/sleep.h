@@ -19,7 +19,10 @@ struct shunt_sleep {
 	struct shunt_sleep_on *on;	/* the streams; `stream` may be NULL */
 	size_t count;			/* of them */
 	bool (*ready)(void *arg);	/* it need not sleep; group.lock held, after a poll */
-	/* Its set's waiter; 0: none. *apart: all that the set waits for names it. The same lock, before the poll. NULL: no set. */
+	/*
+	 * The number of its set, or 0. *apart is true where all that the set waits for names it. group.lock held, before the
+	 * poll. NULL where the sleeper has no set.
+	 */
 	uint32_t (*waiter)(void *arg, bool *apart);
 	void (*cancelled)(void *arg);	/* the thread is, in its sleep, which is undone */
 	void *arg;			/* of both */

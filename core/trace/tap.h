@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A copy of the bytes of streams for `shunt dump`, in memory that the tool has made. Threads of the program write
- * records there, beside their streams, and never wait: what has no room is dropped and counted. The tool reads.
+ * records there, beside their streams, and never wait: records without room are dropped and counted. The tool reads.
  *
  * The memory is a page, then an array of records, then the bytes. Both are rings. A thread reserves its record and its
  * bytes by one compare-and-swap of `head`, which the process keeps to itself. It fills them in, and stores the
@@ -140,8 +140,9 @@ struct shunt_tap *shunt_tapping_enter(struct shunt_tapping *tapping);
 void shunt_tapping_leave(struct shunt_tapping *tapping);
 
 /*
- * Writes records of `bytes` bytes from what->offset on, as many as are needed. A call has just moved the bytes: they
- * end at `behind`, in its buffers. NULL: they are not to be had, or there are none. `copy`: that word of SHUNT_TUNE. Any thread, any lock may be held; nothing waits.
+ * Writes records of `bytes` bytes from what->offset on, as many as are needed. A call has just moved the bytes, and they
+ * end at `behind` in its buffers, or `behind` is NULL and the records have none. `copy` is that word of SHUNT_TUNE. Any
+ * thread, any lock may be held; nothing waits.
  */
 void shunt_tap_put(struct shunt_tap *tap, const struct shunt_tap_record *what, uint64_t bytes,
 		   const struct shunt_iov *behind, const uint64_t *copy);

@@ -181,7 +181,7 @@ static void what_has_no_room_is_counted(void **state)
 	assert_int_equal(tap->page->dropped, 8);
 }
 
-/* Whatever the reader says, each write stays inside: the guards on both sides see to that. */
+/* A reader that lies moves no write out of the memory: guards on both sides would fault. */
 static void a_reader_may_say_anything(void **state)
 {
 	static uint8_t bytes[SHUNT_TAP_MOST];

@@ -34,7 +34,7 @@ static const char help[] =
 	"           shunt dump PID | tcpdump -r - -A     shunt dump -i PID | tshark -r -\n"
 	"  -i       write each packet at once\n"
 	"  -B MIB   memory for what has not been written yet, of each process (1 to 1024, a power of 2;\n"
-	"           default 16). What has no room is dropped, and counted. A process never waits.\n\n"
+	"           default 16). Packets without room are dropped, and counted. A process never waits.\n\n"
 	"Streams that are the kernel's alone (`shunt stat` says plain) are not seen: tcpdump shows those.\n"
 	"If both ends of a connection are dumped, the one that is seen first is written.\n\n"
 	"Exit status: 0, 1 if a process cannot be dumped or FILE not be written, 2 for wrong usage.\n";
