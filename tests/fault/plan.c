@@ -105,6 +105,8 @@ static void modes(struct plan *plan)
 		add(plan->modes, ",ring_max=%uK", 16u << roll(3));
 	if (!roll(5))
 		add(plan->modes, ",rq=64,sq=64");
+	if (roll(2))
+		add(plan->modes, ",waiters=on");
 }
 
 static void run(struct run *run, enum kind kind, bool last)
