@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include "core/poll/group.h"
 #include "core/base/sys.h"
+#include "core/stream/kernel_tcp.h"
 
 #define ARRIVING 10000000ull	/* ns without progress that bytes on their way over TCP may take */
 
@@ -107,13 +108,10 @@ static uint64_t drop_some(struct shunt_stream *stream, int fd, uint64_t most)
 	return got > 0 ? (uint64_t)got : 0;
 }
 
-/* The kernel has the peer's end, so nothing more comes. */
-static bool is_ended(const struct shunt_sys *sys, int fd)
+/* The kernel has the peer's end, so nothing more comes. poll() says POLLRDHUP after a shutdown of our own, too. */
+static bool is_ended(struct shunt_stream *stream)
 {
-	struct pollfd end = { .fd = fd, .events = POLLRDHUP };
-	struct timespec now = { 0 };
-
-	return sys->ppoll(&end, 1, &now, NULL) > 0;
+	return shunt_stream_tcp_ended(stream) || shunt_stream_tcp_closed(stream);
 }
 
 bool shunt_repeat_drop(struct shunt_stream *stream, int fd, bool patient)
@@ -121,11 +119,13 @@ bool shunt_repeat_drop(struct shunt_stream *stream, int fd, bool patient)
 	const struct shunt_sys *sys = stream->group->sys;
 	struct shunt_rx *rx = &stream->rx;
 	uint64_t head = atomic_load(&rx->head), from, got, until = 0;
+	bool ended;
 
 	shunt_assert_held(&stream->rx.lock);
 	if (is_ahead(&stream->seat->in))
 		return true;
 	while ((from = __atomic_load_n(place(stream), __ATOMIC_RELAXED)) < head) {
+		ended = patient && until && is_ended(stream); /* before the look: the last bytes come with the end */
 		got = drop_some(stream, fd, head - from);
 		rx->nonce.aside += got;
 		__atomic_store_n(place(stream), from + got, __ATOMIC_RELAXED);
@@ -133,7 +133,7 @@ bool shunt_repeat_drop(struct shunt_stream *stream, int fd, bool patient)
 			until = sys->now() + ARRIVING;
 			continue;
 		}
-		if (!patient || is_ended(sys, fd) || sys->now() >= until)
+		if (!patient || ended || sys->now() >= until)
 			return false;
 		sched_yield();
 	}
@@ -144,15 +144,23 @@ void shunt_repeat_await(struct shunt_stream *stream, int fd)
 {
 	const struct shunt_sys *sys = stream->group->sys;
 	struct timespec patience = { .tv_nsec = ARRIVING };
-	bool done = false;
+	uint64_t from, before = UINT64_MAX, until = 0;
+	bool done = false, ended;
 
 	while (!done && is_due(stream)) {
 		struct pollfd pfd = { .fd = fd, .events = POLLIN };
 
+		ended = is_ended(stream); /* before the look, as there */
 		shunt_lock_take(&stream->rx.lock);
 		done = !is_due(stream) || shunt_repeat_drop(stream, fd, false);
+		from = done ? before : __atomic_load_n(place(stream), __ATOMIC_RELAXED);
 		shunt_lock_leave(&stream->rx.lock);
-		done = done || is_ended(sys, fd) ||
+		if (from != before)
+			until = sys->now() + ARRIVING;
+		else
+			sys->yield(); /* it waits in vain: the program has shut down its reading */
+		before = from;
+		done = done || ended || sys->now() >= until ||
 		       sys->ppoll(&pfd, 1, &patience, NULL) <= 0;
 	}
 }
@@ -195,14 +203,15 @@ bool shunt_repeat_hides(struct shunt_stream *stream)
 }
 
 /* The kernel's queue has `wanted` bytes; `trusts`: or more of them are under way. */
-static bool comes(const struct shunt_sys *sys, int fd, uint64_t wanted, bool trusts)
+static bool comes(struct shunt_stream *stream, int fd, uint64_t wanted, bool trusts)
 {
+	const struct shunt_sys *sys = stream->group->sys;
 	uint64_t until = sys->now() + ARRIVING;
 	bool ended;
 	int there;
 
 	do {
-		ended = is_ended(sys, fd);
+		ended = is_ended(stream);
 		there = 0;
 		sys->ioctl(fd, FIONREAD, &there);
 		if ((uint64_t)there >= wanted)
@@ -222,5 +231,5 @@ bool shunt_repeat_covers(struct shunt_stream *stream, int fd, bool declined)
 	if (end == SHUNT_NEVER)
 		end = atomic_load(&in->tail);
 	return shunt_intake_repeats(&in->intake) && shunt_repeat_drop(stream, fd, true) &&
-	       (end <= head || comes(stream->group->sys, fd, end - head, !declined));
+	       (end <= head || comes(stream, fd, end - head, !declined));
 }
