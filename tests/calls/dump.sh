@@ -48,7 +48,8 @@ end_dump() {
 run_pair() {
 	local wrap=$1 rc=0
 	shift
-	start_telling $wrap "$transfer" server "$@" 2> "$work/err"
+	rm -f "$work/err"
+	start_telling $wrap "$transfer" server "$@" 2>> "$work/err"
 	if [ -n "$wrap" ]; then
 		dump "$work/pair.pcapng" -B 64 "$server_pid" || rc=1
 	fi

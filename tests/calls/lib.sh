@@ -162,8 +162,8 @@ pair() {
 start_pair() {
 	local mocks
 	read -ra mocks <<< "${MOCK:-auto}"
-	rm -f "$work"/stat.*
-	SHUNT_MOCK=${mocks[0]} SHUNT_STATS=$work/stat.%p start_telling $shunt_run "$transfer" server "$@" 2> "$work/err"
+	rm -f "$work"/stat.* "$work/err"
+	SHUNT_MOCK=${mocks[0]} SHUNT_STATS=$work/stat.%p start_telling $shunt_run "$transfer" server "$@" 2>> "$work/err"
 	server=$server_pid
 	SHUNT_MOCK=${mocks[-1]} SHUNT_STATS=$work/stat.%p $shunt_run "$transfer" client "$server_port" "$@" > "$work/client" 2>> "$work/err" &
 	client=$!
@@ -177,7 +177,7 @@ end_pair() {
 	cat <&"$in" > "$work/server"
 	exec {in}<&-
 	wait "$server" || rc=1
-	[ $rc = 0 ] || sed 's/^/# /' "$work/err"
+	[ $rc = 0 ] || cat "$work/err" "$work"/stat.* | cut -c1-3000 | sed 's/^/# /'
 	return $rc
 }
 
