@@ -262,8 +262,8 @@ static bool hand_back(struct shunt_stream *stream, bool ends)
 }
 
 /*
- * Writes what TCP has to carry. The rest waits for room, unless the reader has all of it in its ring (`spare`). A reader
- * that closes would answer what comes late with a reset. False: that rest has been dropped.
+ * Writes what TCP has to carry. The rest waits for room, unless the reader takes all of it from its ring (`spare`). A
+ * reader that closes would answer what comes late with a reset. False: that rest has been dropped.
  */
 static bool has_left(struct shunt_stream *stream, int fd, bool spare)
 {
@@ -329,7 +329,7 @@ bool shunt_hand_back_unread(struct shunt_stream *stream, int fd, bool exits)
 {
 	struct shunt_seat_out *out = &stream->seat->out;
 	struct shunt_lane *lane = stream->seat->lane;
-	bool back;
+	bool back, spare = !exits && is_heard(stream);	/* else it may go on with TCP, and have read beyond the UPGRADE */
 
 	shunt_assert_held(&stream->tx.lock);
 	if (!can_hand_back(stream) || shunt_hand_back_is_all_read(stream))
@@ -339,7 +339,7 @@ bool shunt_hand_back_unread(struct shunt_stream *stream, int fd, bool exits)
 	shunt_lock_leave(&lane->lock);
 	shunt_lane_kick(lane);
 	if (back && has_left(stream, fd,
-			     !exits && atomic_load(&out->handback_at) == atomic_load(&out->staged)))
+			     spare && atomic_load(&out->handback_at) == atomic_load(&out->staged)))
 		note_repeated(stream);
 	return back;
 }
