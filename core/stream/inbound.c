@@ -108,7 +108,8 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
 
-	if (__builtin_expect(stream->spare != NULL, 0) && atomic_load(&stream->spare->rests))
+	if (__builtin_expect(stream->spare != NULL, 0) && atomic_load(&stream->spare->rests) &&
+	    !atomic_load(&stream->spare->born)) /* behind its birth it may change tracks before it is accepted */
 		return shunt_births_add(stream, at);
 	if (__builtin_expect(atomic_load(&stream->state) == SHUNT_CLOSED, 0) &&
 	    shunt_end_has(&stream->end, SHUNT_END_BROKEN))
