@@ -107,15 +107,15 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 {
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
+	bool gone;	/* perhaps a spare that has just been given up, and reset: it may be open */
 
 	if (__builtin_expect(stream->spare != NULL, 0) && atomic_load(&stream->spare->rests) &&
 	    !atomic_load(&stream->spare->born)) /* behind its birth it may change tracks before it is accepted */
 		return shunt_births_add(stream, at);
-	if (__builtin_expect(atomic_load(&stream->state) == SHUNT_CLOSED, 0) &&
-	    shunt_end_has(&stream->end, SHUNT_END_BROKEN))
-		return NULL;	/* a spare that has just been given up, and reset */
+	gone = __builtin_expect(atomic_load(&stream->state) == SHUNT_CLOSED, 0) &&
+	       shunt_end_has(&stream->end, SHUNT_END_BROKEN);
 	if (atomic_load(&in->proof.state) != SHUNT_PROVEN)
-		return "an upgrade before its proof";
+		return gone ? NULL : "an upgrade before its proof";
 	if (__builtin_expect(at < atomic_load(&rx->head), 0) && shunt_repeat_overtook(stream, at)) {
 		count_announced(engine, stream);
 		/* TCP's end counts now, and the kernel's edge may have been spent on a call that waited for FIN. */
@@ -125,7 +125,7 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 	}
 	if (atomic_load(&in->boundary) != SHUNT_NEVER || at < atomic_load(&rx->head) ||
 	    at < atomic_load(&in->tail) || !shunt_intake_try(&in->intake, SHUNT_INTAKE_OPENS))
-		return "an upgrade out of turn";
+		return gone ? NULL : "an upgrade out of turn";
 	in->link.from = at;
 	in->link.end = 0;
 	atomic_store(&in->tail, at);
