@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include "core/fork/sole.h"
 #include "core/base/kernel_clock.h"
 #include "core/device/fault.h"
 #include "preload/process.h"
@@ -211,6 +212,8 @@ void shunt_process_fill_sys(void)
 		.readlink = readlink,
 		.attach = shunt_attach_ask,
 		.yama = shunt_attach_yama,
+		.socket_ask = shunt_sole_ask,
+		.socket_look = shunt_sole_look,
 		.yield = sched_yield,
 	};
 }

@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -20,6 +21,8 @@
 #include "core/base/attach.h"
 
 struct mmsghdr;
+struct shunt_fds;
+struct shunt_sole_socket;
 
 #define SHUNT_ACCEPT_PLAIN INT_MIN
 
@@ -72,6 +75,11 @@ struct shunt_sys {
 	ssize_t (*readlink)(const char *path, char *buffer, size_t bytes);
 	int (*attach)(pid_t pid); /* shunt_attach_ask() */
 	enum shunt_yama (*yama)(void); /* shunt_attach_yama() */
+
+	/* Which socket a number names, and who else holds it: core/fork/sole.h. */
+	bool (*socket_ask)(int fd, struct shunt_sole_socket *socket);
+	void (*socket_look)(struct shunt_fds *fds, struct shunt_sole_socket *sockets,
+			    unsigned int count);
 
 	int (*yield)(void);	/* sched_yield(): an endless poll gives others a turn; no lock is held */
 };

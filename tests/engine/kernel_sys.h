@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 #include "core/base/sys.h"
+#include "core/fork/sole.h"
 
 int capget(void *header, void *data);	/* libc's, which has no declaration of it */
 
@@ -29,6 +30,6 @@ static inline int kernel_recvmmsg(int fd, struct mmsghdr *messages, unsigned int
 	.epoll_pwait = epoll_pwait, .epoll_pwait2 = epoll_pwait2, .getrandom = getrandom,          \
 	.yield = sched_yield, .getresuid = getresuid, .getresgid = getresgid, .prctl = prctl,      \
 	.capget = capget, .readlink = readlink, .attach = shunt_attach_ask,                        \
-	.yama = shunt_attach_yama
+	.yama = shunt_attach_yama, .socket_ask = shunt_sole_ask, .socket_look = shunt_sole_look
 
 #endif
