@@ -124,6 +124,11 @@ void shunt_file_dissolving(struct shunt_engine *engine, int fd);
 void shunt_file_listening(struct shunt_engine *engine, int fd);
 /* A listening TCP socket that was made elsewhere: inherited by exec, or passed to us. */
 void shunt_file_adopted(struct shunt_engine *engine, int fd);
+/*
+ * A connected TCP socket has come by exec or SCM_RIGHTS, and the table does not know it. It is a candidate, as soon as
+ * nobody else is known to hold it (core/stream/doubt.h).
+ */
+void shunt_file_received(struct shunt_engine *engine, int fd, enum shunt_cause how);
 /* Is the stream on a link of this process? */
 bool shunt_stream_is_linked(const struct shunt_stream *stream);
 /* Before accept(), or when a listener is added to an epoll set: if others do so too, their owner should know us. */

@@ -31,6 +31,7 @@
 #include "core/service.h"
 #include "core/stream/decision.h"
 #include "core/stream/delivered.h"
+#include "core/stream/doubt.h"
 #include "core/stream/inbound.h"
 #include "core/stream/kernel_tcp.h"
 #include "core/stream/marks.h"
@@ -309,8 +310,6 @@ void shunt_engine_finish(struct shunt_engine *engine)
  */
 static int share(struct shunt_stream *stream, void *arg)
 {
-	uint8_t candidate = SHUNT_CANDIDATE;
-
 	(void)arg;
 	if (shunt_kept_rests(stream))
 		return 0;	/* the child has no copy of its socket */
@@ -320,10 +319,11 @@ static int share(struct shunt_stream *stream, void *arg)
 		return 0;
 	stream->sharing.forked |= SHUNT_FORK_LOST;
 	atomic_fetch_or(&stream->mode, SHUNT_MODE_SHARED | SHUNT_MODE_UNCOUNTED);
-	if (!shunt_stream_is_seated(stream) &&
-	    atomic_compare_exchange_strong(&stream->state, &candidate, SHUNT_PLAIN) &&
-	    shunt_streams_note(shunt_stream_engine(stream), stream, SHUNT_CAUSE_FORK))
-		shunt_decision_plain(stream, SHUNT_CAUSE_FORK);
+	if (!shunt_stream_is_seated(stream) && atomic_load(&stream->state) == SHUNT_CANDIDATE) {
+		shunt_doubt_share(stream);
+		if (shunt_streams_note(shunt_stream_engine(stream), stream, SHUNT_CAUSE_FORK))
+			shunt_decision_plain(stream, SHUNT_CAUSE_FORK);
+	}
 	return 0;
 }
 
@@ -413,6 +413,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	shunt_traced_inherit(stream);
 	shunt_marks_forget(stream);
 	shunt_pacing_inherit(stream);
+	stream->doubt.queued = false;	/* the list is the parent's */
 	stream->possession = NULL;
 	stream->proven_on = 0;
 	atomic_store(&stream->handing.fd, -1);	/* it was asked of the parent */
@@ -421,7 +422,7 @@ static int inherit(struct shunt_stream *stream, void *arg)
 		inherit_seat(engine, stream->seat);
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
 	if (state == SHUNT_CANDIDATE && !shunt_fork_slots_counts(&stream->sharing))
-		atomic_store(&stream->state, SHUNT_PLAIN);
+		shunt_doubt_share(stream);
 	else if (state == SHUNT_LINKED)
 		atomic_store(&stream->state, SHUNT_FOREIGN);
 	stream->holds = 0;

@@ -100,6 +100,7 @@ struct shunt_engine {
 	struct shunt_spares spares;
 	_Atomic uint32_t brief[SHUNT_LISTENER][SHUNT_SHORT_LIVED_PLACES];	/* by role; see short_lived.h */
 	_Atomic bool brief_ones;	/* brief connections have been expected somewhere: some may be young */
+	_Atomic bool doubted_ones;	/* streams have been in doubt (core/stream/doubt.h) */
 	_Atomic(struct shunt_young *) young[SHUNT_YOUNG_BLOCKS];	/* blocks of records by number; NULL: not needed yet */
 	void (*grow_young)(struct shunt_engine *engine, bool counted);	/* shunt_young_grow_all() */
 	_Atomic bool paces;	/* a limit is in force, our own or one that a link was told: see core/qos/pacing.h */

@@ -4,6 +4,7 @@
  */
 #include "core/files.h"
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include "core/base/address.h"
 #include "core/born.h"
@@ -11,6 +12,7 @@
 #include "core/fd/uring_file.h"
 #include "core/peer/listen.h"
 #include "core/qos/pacing.h"
+#include "core/stream/doubt.h"
 #include "core/stream/rx.h"
 #include "core/stream/stream_option.h"
 #include "core/stream/tapped.h"
@@ -201,6 +203,23 @@ void shunt_file_adopted(struct shunt_engine *engine, int fd)
 	stream->sharing.forked |= SHUNT_FORK_COPIED;	/* whoever made it may have it, too */
 	shunt_stream_option_adopt(stream);
 	shunt_file_listening(engine, fd);
+}
+
+void shunt_file_received(struct shunt_engine *engine, int fd, enum shunt_cause how)
+{
+	int saved = errno, flags = engine->sys->fcntl(fd, F_GETFL);
+	struct shunt_stream *stream;
+
+	if (flags >= 0)
+		shunt_file_socket(engine, fd, flags & O_NONBLOCK);
+	stream = stream_at(engine, fd);
+	if (stream) {
+		stream->place = (uint8_t)fd;
+		shunt_doubt_begin(stream, how);
+		shunt_stream_option_adopt(stream);
+		shunt_file_candidate(engine, stream, SHUNT_ACCEPTOR); /* until it is known */
+	}
+	errno = saved;
 }
 
 void shunt_file_epoll(struct shunt_engine *engine, int fd)

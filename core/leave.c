@@ -18,6 +18,7 @@
 #include "core/fork/fork_slots.h"
 #include "core/loop/porter.h"
 #include "core/peer/claim_state.h"
+#include "core/peer/doubt.h"
 #include "core/peer/link_end.h"
 #include "core/peer/links.h"
 #include "core/peer/listener_owner.h"
@@ -173,6 +174,7 @@ static void release_offers(struct shunt_service *service)
 	struct shunt_stream *stream;
 
 	shunt_offer_release(&service->engine->work);
+	shunt_doubt_forget(service);
 	while ((stream = service->connecting) != NULL) {
 		service->connecting = stream->claim.next_offer;
 		shunt_claim_stays(service->engine, stream, SHUNT_CAUSE_CHANGES);
@@ -221,13 +223,19 @@ static void give_up_owing(struct shunt_engine *engine)
 		stream_give_up(stream);
 }
 
-/* If all that the link has brought is read, the kernel has the rest. Otherwise it stays ours. */
-static bool hand_back(struct shunt_stream *stream, void *unused)
+/*
+ * If all that the link has brought is read, the kernel has the rest. Otherwise it stays ours. Nobody has claimed what is in
+ * doubt. A filter may forbid the calls by which a candidate is served.
+ */
+static bool hand_back(struct shunt_stream *stream, void *arg)
 {
-	(void)unused;
+	const bool *for_good = arg;
+
 	if (atomic_load(&stream->state) == SHUNT_LINKED && !shunt_reconnect_let_go(stream))
 		return true;
-	if (atomic_load(&stream->state) == SHUNT_CANDIDATE && atomic_load(&stream->usage))
+	if (shunt_stream_is_doubted(stream) && !*for_good)
+		atomic_store(&stream->usage, SHUNT_USE_BEGUN);
+	else if (atomic_load(&stream->state) == SHUNT_CANDIDATE && atomic_load(&stream->usage))
 		shunt_streams_plain(shunt_stream_engine(stream), stream, SHUNT_CAUSE_CHANGES);
 	return false;
 }
@@ -254,7 +262,7 @@ static void close_devices(struct shunt_engine *engine)
 }
 
 /* The service thread has ended: what it has left is put away. No lock held but leave_lock. */
-static void put_away(struct shunt_engine *engine)
+static void put_away(struct shunt_engine *engine, bool for_good)
 {
 	const struct shunt_engine *before = shunt_service_role_begin(engine);
 	struct shunt_service *service = engine->service;
@@ -266,7 +274,7 @@ static void put_away(struct shunt_engine *engine)
 	release_offers(service);
 	shunt_proof_end_waiting(engine);
 	give_up_owing(engine);
-	each_stream(engine, hand_back, NULL);
+	each_stream(engine, hand_back, &for_good);
 	shunt_streams_reap(engine);
 	shunt_links_bury(service);
 	shunt_lock_leave(&engine->group.seats_lock);
@@ -321,7 +329,7 @@ static bool note_readable(struct shunt_stream *stream, void *arg)
 	return false;
 }
 
-static void leave(struct shunt_engine *engine)
+static void leave(struct shunt_engine *engine, bool for_good)
 {
 	struct readable readable = { .count = 0 };
 	struct shunt_service *service;
@@ -332,15 +340,15 @@ static void leave(struct shunt_engine *engine)
 	running = service && service->threaded;
 	shunt_lock_leave(&engine->service_lock);
 	if (!running) {	/* connections that have not lasted yet may be used, and not be claimed */
-		if (atomic_load(&engine->brief_ones))
-			each_stream(engine, hand_back, NULL);
+		if (atomic_load(&engine->brief_ones) || atomic_load(&engine->doubted_ones))
+			each_stream(engine, hand_back, &for_good);
 		return;
 	}
 	shunt_spares_end(engine, NULL);
 	each_stream(engine, note_readable, &readable);
 	ask_thread(engine);
 	pthread_join(service->thread, NULL);
-	put_away(engine);
+	put_away(engine, for_good);
 	await_gone(engine, service->tid);
 	shunt_leave_await_porter(engine, true);
 	for (int i = 0; i < readable.count; i++)
@@ -356,7 +364,7 @@ void shunt_engine_leave(struct shunt_engine *engine, bool for_good)
 	shunt_young_give_up(engine, false);
 	shunt_lock_take(&engine->leave_lock);
 	atomic_fetch_add(&engine->leaving, 1);
-	leave(engine);
+	leave(engine, for_good);
 	if (for_good && engine->config.stats_path[0])	/* a filter may forbid it at exit */
 		shunt_stats_write(engine);
 	shunt_lock_leave(&engine->leave_lock);

@@ -22,7 +22,9 @@
 #include "core/peer/claim.h"
 #include "core/peer/claim_task.h"
 #include "core/peer/deaf.h"
+#include "core/peer/doubt.h"
 #include "core/peer/eviction.h"
+#include "core/peer/given.h"
 #include "core/peer/limits.h"
 #include "core/peer/links.h"
 #include "core/peer/listen.h"
@@ -79,6 +81,7 @@ static void enlist(struct shunt_engine *engine, struct shunt_tasks *tasks)
 		TASK_IN(engine->work.tasks.claim_task_offers, claim_task_offers, false),
 		TASK_IN(engine->porter.emptied, deaf, false),
 		TASK(claim, true),
+		TASK(doubt, false),
 		TASK(meeting, false),
 		TASK(remote, true),
 		TASK(listen_withdraw, false),
@@ -93,6 +96,7 @@ static void enlist(struct shunt_engine *engine, struct shunt_tasks *tasks)
 		TASK(possession, false),
 		TASK(limits, false),
 		TASK_IN(engine->work.tasks.retire, retire, true),
+		TASK_IN(engine->work.tasks.given, given, false),
 		TASK_IN(engine->work.tasks.reset_unread, reset_unread, false),
 		TASK_IN(engine->work.tasks.spare, spare, false),
 		TASK(links, true),

@@ -38,6 +38,7 @@ struct shunt_worker_connection;
 struct shunt_tasks {
 	struct shunt_task listen;	/* a rendezvous has been added or withdrawn */
 	struct shunt_task claim;	/* *connections are established, parked claims expire */
+	struct shunt_task doubt;	/* holders of connections that came from other processes are to be looked for */
 	struct shunt_task meeting;	/* names in SHUNT_DIR are to be taken or given back */
 	struct shunt_task remote;	/* *the connection manager's timers */
 	struct shunt_task listen_withdraw;	/* a name outlives its listener for a while */
@@ -77,6 +78,8 @@ struct shunt_service {
 	_Atomic bool stopping;
 
 	struct shunt_stream *connecting;	/* connect() has not finished */
+	struct shunt_stream *doubted;	/* by claim.next_offer, each held: doubt.h */
+	uint64_t doubt_at;		/* ns: when they may be looked at */
 
 	uint64_t idle_every;		/* ns between two looks of idle.c */
 	bool keeping;			/* there are lanes whose peers are to be asked: keepalive.c */

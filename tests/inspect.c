@@ -355,6 +355,11 @@ uint64_t stream_take_all(struct shunt_stream *stream)
 
 /* --- the end --- */
 
+bool stream_came_to_link(const struct shunt_stream *stream)
+{
+	return stream->doubt.settled && stream->tx.bytes.link + stream->rx.bytes.link;
+}
+
 bool stream_resends(const struct shunt_stream *stream)
 {
 	return atomic_load(&stream->tx.backlog.bytes);

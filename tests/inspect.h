@@ -136,6 +136,8 @@ uint64_t stream_take_all(struct shunt_stream *stream);
 /* --- the end --- */
 
 /* Something is to be written to TCP before anything else. */
+/* It has come from another process, and been on a link since. */
+bool stream_came_to_link(const struct shunt_stream *stream);
 bool stream_resends(const struct shunt_stream *stream);
 /* The end of the direction is said on a descriptor of its own, when FIN has arrived. */
 bool stream_keeps_end(const struct shunt_stream *stream);

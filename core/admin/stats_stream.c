@@ -31,8 +31,17 @@ static void put_address(struct shunt_json *text, const char *name, const uint8_t
 	shunt_json_put(text, "\"%s\":\"%s\",", name, host);
 }
 
+/* It is looked at a few times more, as others are not: core/stream/doubt.h. People see why it is on TCP. */
+static bool is_put_off(const struct shunt_stream *stream)
+{
+	return atomic_load(&((struct shunt_stream *)stream)->state) == SHUNT_CANDIDATE &&
+	       stream->why.plain;
+}
+
 static const char *state_word(const struct shunt_stream *stream)
 {
+	if (is_put_off(stream))
+		return "plain";
 	switch (atomic_load(&((struct shunt_stream *)stream)->state)) {
 	case SHUNT_LINKED:
 		return "linked";
@@ -46,7 +55,7 @@ static const char *state_word(const struct shunt_stream *stream)
 /* The event that a candidate waits for, "" for others. */
 static const char *waits_for(struct shunt_stream *stream)
 {
-	if (atomic_load(&stream->state) != SHUNT_CANDIDATE)
+	if (atomic_load(&stream->state) != SHUNT_CANDIDATE || is_put_off(stream))
 		return "";
 	if (stream->claim.line)
 		return "another link to its peer";

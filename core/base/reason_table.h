@@ -123,6 +123,8 @@ REASON(SHARED, "two processes have the connection", "nothing is to be done")
 CAUSE(FORK, SHARED, "a fork")
 CAUSE(PASSED, SHARED, "passed to another process")
 CAUSE(INHERITED, SHARED, "inherited by a program")
+CAUSE(HELD, SHARED, "another process keeps it, too")
+CAUSE(UNSEEN_HOLDER, SHARED, "not every process that may hold it can be looked at")
 
 REASON(URING, "a ring of io_uring", "tell the program to use epoll, or SHUNT_URING=deny")
 CAUSE(URING, URING, "")

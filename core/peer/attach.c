@@ -62,6 +62,9 @@ static bool becomes_linked(struct shunt_engine *engine, struct shunt_stream *str
 	if (!lost) {
 		atomic_store(&stream->state, SHUNT_LINKED);
 		engine->totals.linked++;
+		if (stream->why.plain) /* it was put off (core/stream/doubt.h) */
+			engine->causes[stream->why.plain]--;
+		stream->why.plain = SHUNT_CAUSE_NONE;
 	}
 	shunt_lock_leave(&engine->streams_lock);
 	return !lost;

@@ -12,6 +12,7 @@
 #include "core/peer/claim_link.h"
 #include "core/peer/claim_refuse.h"
 #include "core/peer/claim_state.h"
+#include "core/peer/doubt.h"
 #include "core/peer/link_make.h"
 #include "core/peer/links.h"
 #include "core/peer/listener_owner.h"
@@ -163,7 +164,7 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_link *link = link_to(service, &stream->tuple);
-	enum shunt_cause cause = link ? SHUNT_CAUSE_NONE :
+	enum shunt_cause cause = link || stream->doubt.looks ? SHUNT_CAUSE_NONE :
 					  shunt_claim_refusal(service, &stream->tuple);
 
 	if (shunt_verdict_leaves(stream))
@@ -200,16 +201,26 @@ static void offer_connector(struct shunt_service *service, struct shunt_stream *
 							SHUNT_CAUSE_CLOSED);
 }
 
-void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream)
+void shunt_claim_go_on(struct shunt_service *service, struct shunt_stream *stream)
 {
-	if (shunt_uring_forbids(service->engine)) {
-		shunt_claim_stays(service->engine, stream, SHUNT_CAUSE_URING);
-	} else if (stream->role == SHUNT_CONNECTOR) {
-		shunt_decision_step(stream, "used for the first time");
+	if (stream->role == SHUNT_CONNECTOR) {
 		shunt_claim_begin(stream);
 		offer_connector(service, stream);
 	} else {
 		shunt_claim_match(service, stream);
+	}
+}
+
+void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream)
+{
+	if (shunt_uring_forbids(service->engine)) {
+		shunt_claim_stays(service->engine, stream, SHUNT_CAUSE_URING);
+	} else if (shunt_stream_is_doubted(stream)) {
+		shunt_doubt_look(service, stream);
+	} else {
+		if (stream->role == SHUNT_CONNECTOR)
+			shunt_decision_step(stream, "used for the first time");
+		shunt_claim_go_on(service, stream);
 	}
 	shunt_streams_unhold(stream);
 }

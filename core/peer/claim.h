@@ -34,6 +34,8 @@ struct shunt_parked {		/* a claim whose connection the program has not used yet 
 /* A stream the program has just used: claim it, or see whether it has been claimed. Takes the
  * caller's hold. */
 void shunt_claim_offer(struct shunt_service *service, struct shunt_stream *stream);
+/* The same, without a hold, of one that is known to be ours alone. */
+void shunt_claim_go_on(struct shunt_service *service, struct shunt_stream *stream);
 /* ACCEPT has come. */
 void shunt_claim_accepted(struct shunt_link *link, struct shunt_stream *stream, const struct shunt_message *message);
 void shunt_claim_link_down(struct shunt_link *link);

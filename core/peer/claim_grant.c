@@ -45,7 +45,7 @@ static int matches(struct shunt_stream *stream, void *arg)
 	struct search *search = arg;
 
 	if (stream->role != SHUNT_ACCEPTOR || stream->fd < 0 || stream->seat->link ||
-	    atomic_load(&stream->state) != SHUNT_CANDIDATE)
+	    atomic_load(&stream->state) != SHUNT_CANDIDATE || shunt_stream_is_doubted(stream))
 		return 0;
 	if (!shunt_tuple_is_known(&stream->tuple))
 		shunt_rendezvous_learn(stream);

@@ -20,6 +20,10 @@ static void send_claim(struct shunt_link *link, struct shunt_stream *stream)
 		shunt_claim_stays(engine, stream, SHUNT_CAUSE_CLOSED);
 		return;
 	}
+	if (shunt_stream_is_doubted(stream)) { /* a fork has made a second holder meanwhile */
+		shunt_claim_end(stream);
+		return;
+	}
 	if (!shunt_claim_is_trusted(link)) {
 		shunt_claim_stays(engine, stream, shunt_trust_reason(-ENOKEY));
 		return;

@@ -9,6 +9,7 @@
 #include "core/peer/rendezvous.h"
 #include "core/peer/witness.h"
 #include "core/service.h"
+#include "core/stream/doubt.h"
 #include "core/stream/sleep.h"
 #include "core/stream/slow_stream.h"
 #include "core/stream/tuple.h"
@@ -74,13 +75,32 @@ void shunt_claim_end(struct shunt_stream *stream)
 	shunt_streams_unhold(stream);
 }
 
+/*
+ * A connector of this host whose peer did not have it: a process that gets it by exec or by SCM_RIGHTS may have it later.
+ * The reason is said all the same, and taken back if that comes true.
+ */
+static bool is_put_off(struct shunt_engine *engine, struct shunt_stream *stream,
+		       enum shunt_cause cause)
+{
+	enum shunt_cause why = stream->why.plain ? stream->why.plain : cause;
+
+	if (stream->role != SHUNT_CONNECTOR ||
+	    (why != SHUNT_CAUSE_NO_SHUNT && why != SHUNT_CAUSE_NOT_HAD &&
+	     why != SHUNT_CAUSE_PEER_UNUSED) ||
+	    !shunt_tuple_is_known(&stream->tuple) ||
+	    !shunt_tuple_is_local(&engine->fds, &stream->tuple) || !shunt_doubt_later(stream))
+		return false;
+	shunt_streams_because(engine, stream, why);
+	return true;
+}
+
 void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream,
 		       enum shunt_cause cause)
 {
 	SHUNT_PROBE3(claim_refused, atomic_load(&stream->fd), 0,
 		     shunt_reason_text(shunt_reason_of(cause)));
 	shunt_streams_vacate(stream);
-	if (!shunt_reconnect_later(stream))
+	if (!shunt_reconnect_later(stream) && !is_put_off(engine, stream, cause))
 		shunt_streams_plain(engine, stream, cause);
 	shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT);
 	shunt_claim_end(stream);

@@ -49,7 +49,9 @@ static void leave_stream(struct shunt_engine *engine, struct shunt_stream *strea
 	shunt_retire_tell_relative(engine, stream);
 	shunt_kept_later(stream);
 	state = atomic_load(&stream->state);
-	if ((state == SHUNT_CLOSED || state == SHUNT_PLAIN) && !atomic_load(&stream->seat->out.pin))
+	if ((state == SHUNT_CLOSED || state == SHUNT_PLAIN ||
+	     shunt_stream_gives_up_seat(stream)) &&
+	    !atomic_load(&stream->seat->out.pin))
 		shunt_streams_released(stream, SHUNT_RELEASED_BY_BOTH);
 }
 

@@ -86,6 +86,53 @@ void shunt_listen_offer(struct shunt_engine *engine, int fd)
 	errno = saved;
 }
 
+/* Another process, which has Shunt, listens there. rendezvous_lock held. */
+static bool has_owner(struct shunt_engine *engine, struct shunt_stream *stream,
+		      struct shunt_rendezvous *r, struct shunt_crowd *crowd)
+{
+	if (r->fd >= 0 || r->owner_fd >= 0)
+		return true;
+	shunt_user_dir_of(engine, stream->fd, &r->dir);
+	return shunt_listener_worker_join(engine->service, r, crowd);
+}
+
+static struct shunt_rendezvous *find_owned(struct shunt_engine *engine,
+					   struct shunt_stream *stream,
+					   struct shunt_crowd *crowd)
+{
+	struct shunt_name names[SHUNT_NAMES];
+	int count = shunt_rendezvous_names(stream->tuple.local, stream->tuple.local_port, names);
+
+	for (int i = 0; i < count; i++) {
+		struct shunt_rendezvous *r = rendezvous_for(engine, &names[i]);
+
+		if (r && has_owner(engine, stream, r, crowd))
+			return r;
+	}
+	return NULL;
+}
+
+void shunt_listen_adopt(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	struct shunt_crowd crowd = { .count = 0 };
+	struct shunt_rendezvous *r;
+	struct shunt_name name;
+
+	shunt_lock_take(&engine->rendezvous_lock);
+	r = find_owned(engine, stream, &crowd);
+	if (!r && !shunt_rendezvous_of(engine, stream->fd, &name) && !shunt_leave_is_due(engine)) {
+		r = rendezvous_for(engine, &name);
+		if (r && own_or_join(engine, r, &crowd))
+			atomic_store(&r->is_worker, true);
+	}
+	if (r && !r->listener)
+		r->listener = stream;
+	stream->rendezvous = r;
+	shunt_lock_leave(&engine->rendezvous_lock);
+	shunt_porter_dismiss_all(&engine->porter, &crowd);
+	shunt_task_at(&engine->service->tasks.listen, 0);
+}
+
 void shunt_listen_again(struct shunt_engine *engine)
 {
 	struct shunt_crowd crowd = { .count = 0 };
@@ -119,6 +166,7 @@ void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *
 }
 
 struct other {
+	const struct shunt_stream *than;
 	struct shunt_rendezvous *rendezvous;
 	struct shunt_stream *found;	/* listens there, too */
 	bool claimable;			/* a connection that was accepted there may be claimed */
@@ -128,9 +176,9 @@ static int look_at_other(struct shunt_stream *stream, void *arg)
 {
 	struct other *other = arg;
 
-	if (stream->fd < 0 || stream->rendezvous != other->rendezvous)
+	if (stream->fd < 0 || stream == other->than || stream->rendezvous != other->rendezvous)
 		return 0;
-	if (stream->role == SHUNT_LISTENER)
+	if (stream->role == SHUNT_LISTENER || stream->doubt.settled)
 		other->found = stream;
 	other->claimable |= stream->role == SHUNT_ACCEPTOR && atomic_load(&stream->state) == SHUNT_CANDIDATE;
 	return other->found != NULL;
@@ -147,7 +195,7 @@ static void rendezvous_leave(struct shunt_engine *engine, struct shunt_rendezvou
 /* The memory stays: the service thread may be about to look at it, and connections name it. Listeners are few. */
 void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct other other = { .rendezvous = stream->rendezvous };
+	struct other other = { .than = stream, .rendezvous = stream->rendezvous };
 	struct shunt_rendezvous *r = stream->rendezvous;
 	struct shunt_crowd crowd = { .count = 0 };
 

@@ -18,6 +18,11 @@ struct shunt_stream;
 
 /* Offers a rendezvous for the address that `fd` listens on, or joins its owner; withdraws it. */
 void shunt_listen_offer(struct shunt_engine *engine, int fd);
+/*
+ * The stream's process has an accepted connection and no listener: it joins the owner of its address, or offers a
+ * rendezvous there. The tuple is known. Service thread.
+ */
+void shunt_listen_adopt(struct shunt_engine *engine, struct shunt_stream *stream);
 /* We accept there. */
 void shunt_listen_accepts(struct shunt_engine *engine, struct shunt_rendezvous *rendezvous);
 void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *stream);

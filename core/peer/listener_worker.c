@@ -149,6 +149,18 @@ static void owner_look(struct shunt_service *service, struct shunt_rendezvous *r
 	r->look_at = again(service, r->failures++);
 }
 
+bool shunt_listener_worker_join(struct shunt_service *service, struct shunt_rendezvous *r,
+				struct shunt_crowd *crowd)
+{
+	bool taken = false;
+	int fd = find_owner(service, r, &taken, crowd);
+
+	if (fd >= 0)
+		owner_join(service, r, fd);
+	atomic_store(&r->is_worker, r->owner_fd >= 0);
+	return r->owner_fd >= 0;
+}
+
 static bool must_look(const struct shunt_rendezvous *r)
 {
 	return r->fd < 0 && r->owner_fd < 0 &&

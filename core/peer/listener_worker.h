@@ -7,11 +7,16 @@
 
 #include "core/loop/loop.h"
 
+struct shunt_crowd;
+struct shunt_rendezvous;
 struct shunt_service;
 struct shunt_stream;
 
 /* The program has used a connection that it has accepted there. */
 void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stream *stream);
+/* Joins the owner of the address, if there is one. rendezvous_lock held. False: there is none. */
+bool shunt_listener_worker_join(struct shunt_service *service, struct shunt_rendezvous *r,
+				struct shunt_crowd *crowd);
 /* The owner has said something: see loop.h. */
 void shunt_listener_worker_hear(struct shunt_source *source, uint32_t events);
 /* Reads what owners have said and the loop has not noticed yet. */

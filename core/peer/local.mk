@@ -9,12 +9,14 @@ peer_sources = \
 	core/peer/claim_state.c core/peer/claim_state.h \
 	core/peer/claim_task.c core/peer/claim_task.h \
 	core/peer/deaf.c core/peer/deaf.h \
+	core/peer/doubt.c core/peer/doubt.h \
 	core/peer/silent.c core/peer/silent.h \
 	core/peer/directory.c core/peer/directory.h \
 	core/peer/directory_ask.c core/peer/directory_ask.h \
 	core/peer/directory_owner.c core/peer/directory_owner.h \
 	core/peer/directory_words.c core/peer/directory_words.h \
 	core/peer/eviction.c core/peer/eviction.h \
+	core/peer/given.c core/peer/given.h \
 	core/peer/hear.c core/peer/hear.h \
 	core/peer/tracing.c core/peer/tracing.h \
 	core/peer/invite.c core/peer/invite.h \

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/peer/reconnect.h"
 #include "core/fd/own_fds.h"
+#include "core/stream/doubt.h"
 #include "core/stream/sleep.h"
 #include "core/stream/track.h"
 #include "core/stream/tuple.h"
 #include "core/stream/wait.h"
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -56,6 +58,19 @@ static enum readiness is_quiet(struct shunt_stream *stream)
 	return READY;
 }
 
+/*
+ * Both ends count from the kernel's bytes, as a process does that gets the connection meanwhile. The offset of a quiet
+ * stream means nothing to the old link. Both locks held.
+ */
+static enum readiness take_place(struct shunt_stream *stream)
+{
+	int result = shunt_doubt_take_place(shunt_stream_engine(stream), stream, true);
+
+	if (result == -EAGAIN)
+		return BUSY;
+	return result ? NEVER : READY;
+}
+
 /* It becomes a candidate again, if it is quiet. */
 static enum readiness stream_let_go(struct shunt_stream *stream)
 {
@@ -65,6 +80,8 @@ static enum readiness stream_let_go(struct shunt_stream *stream)
 	shunt_lock_take(&stream->tx.lock);
 	shunt_track_settle(stream);
 	readiness = is_quiet(stream);
+	if (readiness == READY)
+		readiness = take_place(stream);
 	if (readiness == READY) {
 		shunt_streams_unseat(stream);
 		shunt_claim_turn(stream, SHUNT_UNCLAIMED);
@@ -110,7 +127,7 @@ static bool is_of(struct shunt_stream *stream, void *arg)
 	uint8_t state = atomic_load(&stream->state);
 
 	return stream->claim.line == search->line && stream->fd >= 0 &&
-	       stream->seat->link != search->except &&
+	       stream->seat->link != search->except && !shunt_stream_is_doubted(stream) &&
 	       (state == SHUNT_LINKED || state == SHUNT_CANDIDATE) &&
 	       (!search->peer || (shunt_tuple_is_known(&stream->tuple) &&
 				  shunt_tuple_reversed(&stream->tuple, search->peer)));

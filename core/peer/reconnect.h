@@ -14,8 +14,8 @@
  * has been acknowledged. So a path that is still broken gets no stream, and the new link dies empty.
  *
  * Then streams of the line are claimed again, 64 at a time. A stream is let go of by the dead link when it is quiet.
- * It becomes a candidate (its seat begins anew; offsets go on), and attaches as any other. bytes.tcp, resent and
- * aside say which part of the kernel's count was ours. A stream that is not quiet, or that the acceptor refuses, is
+ * It becomes a candidate (its seat begins anew; offsets are the kernel's counts from then on, doubt.h), and attaches
+ * as any other. A stream that is not quiet, or that the acceptor refuses, is
  * tried again after return_ms. Each time that is twice as long, up to 64 times. A stream that has ended a
  * direction stays on TCP.
  *

@@ -9,6 +9,7 @@ stream_sources = \
 	core/stream/deferred_fin.c core/stream/deferred_fin.h \
 	core/stream/delivered.c core/stream/delivered.h \
 	core/stream/end.c core/stream/end.h \
+	core/stream/doubt.c core/stream/doubt.h \
 	core/stream/eof.c core/stream/eof.h \
 	core/stream/gather.c core/stream/gather.h \
 	core/stream/hand_back.c core/stream/hand_back.h \

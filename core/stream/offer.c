@@ -6,6 +6,7 @@
 #include "core/base/address.h"
 #include "core/leave.h"
 #include "core/peer/rendezvous.h"
+#include "core/stream/doubt.h"
 #include "core/stream/uring.h"
 
 /* us that a connection that is to become a spare waits to be claimed; twice as long where that was too short */
@@ -97,7 +98,9 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 	struct shunt_stream_work *work = &engine->work;
 	uint8_t none = SHUNT_USE_NONE;
 	/* Three processes speak before somebody else's claim reaches us, and perhaps a link is made for this alone. */
-	bool elsewhere = stream->role == SHUNT_ACCEPTOR && stream->rendezvous && stream->rendezvous->fd < 0;
+	bool doubted = shunt_stream_is_doubted(stream),
+	     elsewhere = stream->role == SHUNT_ACCEPTOR && stream->rendezvous &&
+			 stream->rendezvous->fd < 0;
 
 	if (atomic_load(&stream->state) != SHUNT_CANDIDATE)
 		return;
@@ -105,11 +108,13 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 		atomic_compare_exchange_strong(&stream->usage, &none, SHUNT_USE_BEGUN);
 	if (stream->sharing.slot && !shunt_streams_ours(engine, stream))
 		return;
+	if (shunt_doubt_waits(engine, stream))
+		return;
 	/* Not now: so it is looked at again when the program uses it the next time. */
-	if (elsewhere && (!atomic_load(atomic_load(&stream->rendezvous->wanted)) ||
+	if (!doubted && elsewhere && (!atomic_load(atomic_load(&stream->rendezvous->wanted)) ||
 			  atomic_load(&stream->rendezvous->alone) || !lasts(engine, stream)))
 		return;
-	if (stream->role == SHUNT_CONNECTOR && is_to_last(engine, stream))
+	if (!doubted && stream->role == SHUNT_CONNECTOR && is_to_last(engine, stream))
 		return;
 	if (atomic_exchange(&stream->usage, SHUNT_USE_TOLD) == SHUNT_USE_TOLD)
 		return;
@@ -117,7 +122,7 @@ void shunt_offer_used(struct shunt_engine *engine, struct shunt_stream *stream)
 		shunt_streams_plain(engine, stream, SHUNT_CAUSE_URING);
 		return;
 	}
-	if (stream->role == SHUNT_ACCEPTOR && !elsewhere &&
+	if (!doubted && stream->role == SHUNT_ACCEPTOR && !elsewhere &&
 	    (!engine->service || !shunt_offer_awaits(work, stream->caller)))
 		return;
 	if (!engine->serve(engine)) {

@@ -622,6 +622,13 @@ static bool may_answer(struct shunt_stream *stream)
 	       shunt_intake_copied(&stream->seat->in.intake) || is_moot(stream);
 }
 
+/* It may come to a link again: core/peer/given.h. */
+static void look_for_given(struct shunt_engine *engine)
+{
+	engine->work.given_wait = 0;
+	shunt_loop_post(&engine->loop, &engine->work.tasks.given);
+}
+
 /* False: the channel is full for now. */
 static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 {
@@ -648,7 +655,9 @@ static bool answer(struct shunt_engine *engine, struct shunt_stream *stream)
 	shunt_lock_leave(&stream->rx.lock);
 	if (result == -EPROTO)
 		shunt_link_distrust(stream->seat->link, shunt_hand_back_wrong);
-	else if (result && !is_unanswered(result))
+	else if (!result)
+		look_for_given(engine);
+	else if (!is_unanswered(result))
 		shunt_link_send(stream->seat->link, &message, NULL, 0);
 	shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | SHUNT_READY_TRACK);
 	return result != -EAGAIN;

@@ -145,6 +145,8 @@ static ssize_t receive_tcp(struct shunt_engine *engine, int fd, struct shunt_str
 	}
 	if (got < 0)
 		return shunt_stream_told_error(stream, errno);
+	if (got == 0 && shunt_stream_is_doubted(stream))
+		return 0;	/* another holder has shut down its reading, perhaps: the kernel is asked again */
 	if (got == 0) {
 		before = shunt_end_learn(&stream->end, SHUNT_LEARN_EOF, 0);
 		if (before & SHUNT_END_OWES_RESET)
@@ -209,7 +211,7 @@ static SHUNT_HOT ssize_t attempt(struct shunt_engine *engine, int fd, struct shu
 		    shunt_end_has(&stream->end, SHUNT_END_TCP_OVER))
 			return shunt_eof_reached(stream);
 		got = receive_tcp(engine, fd, stream, to, flags);
-		if (got != 0)
+		if (got != 0 || shunt_stream_is_doubted(stream))
 			return got;
 		shunt_group_poll_fully(&engine->group);
 		if (!switch_due(stream)) {

@@ -85,10 +85,15 @@ bool shunt_short_lived_expected(struct shunt_engine *engine, uint8_t role, uint8
 	       atomic_load_explicit(&engine->brief[role][place], memory_order_relaxed) >= limit;
 }
 
+bool shunt_short_lived_is_used(uint32_t uses, uint64_t bytes)
+{
+	return uses >= LASTING_USES || bytes >= LASTING_BYTES;
+}
+
 bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_t bytes,
 			     uint64_t born)
 {
-	return uses >= LASTING_USES || bytes >= LASTING_BYTES ||
+	return shunt_short_lived_is_used(uses, bytes) ||
 	       (uses >= SHUNT_SHORT_LIVED_USES && is_old(engine, born)) ||
 	       (uses >= RESTED_USES && born && shunt_now(engine) - born >= RESTED_NS);
 }

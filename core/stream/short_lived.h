@@ -59,6 +59,8 @@ bool shunt_short_lived_expected(struct shunt_engine *engine, uint8_t role, uint8
 /* So many calls and bytes are more than a query and its answer. `born`, in ns, 0: not known; it does not count for the first uses. */
 bool shunt_short_lived_lasts(struct shunt_engine *engine, uint32_t uses, uint64_t bytes,
 			     uint64_t born);
+/* The same, however old it is. */
+bool shunt_short_lived_is_used(uint32_t uses, uint64_t bytes);
 /*
  * So many transfers over TCP are more than an acceptor sees before its peer finds that the connection has lasted. The
  * factor is for peers whose calls move more at once.

@@ -191,6 +191,17 @@ struct shunt_options {
 	_Atomic uint32_t user_timeout_ms;	/* TCP_USER_TIMEOUT; UINT32_MAX = not known yet, 0 = none */
 };
 
+/* It has come from another process, or has another holder: doubt.h. */
+struct shunt_doubted {
+	_Atomic uint8_t why;	/* enum shunt_cause; NONE: nobody else holds it, as far as is known */
+	uint8_t looks;		/* that were in vain */
+	_Atomic uint32_t shares; /* how often it has got another holder; streams_lock */
+	bool queued;		/* its holders are about to be looked for; service thread */
+	bool settled;		/* it was in doubt, and has its place from the kernel */
+	uint64_t looked;	/* ns: when the last was, */
+	uint64_t from;		/* and the sum of both offsets then */
+};
+
 /* Why it is not on a link. */
 struct shunt_why {
 	enum shunt_cause plain;	/* streams_lock, or both of its own */
@@ -247,6 +258,7 @@ struct shunt_stream {
 	uint64_t born;
 	_Atomic uint64_t carried_since;	/* ns; acceptors: the first byte over TCP (unclaimed.h); 0: none yet */
 	struct shunt_why why;
+	struct shunt_doubted doubt;
 	struct shunt_stream *next_free;
 	struct shunt_options options;
 	struct shunt_spare *_Atomic spare;	/* core/stream/spare.h; NULL: the connection was never kept; set under both locks, freed under group.lock, too */
@@ -304,6 +316,13 @@ static inline bool shunt_stream_is_agreed(const struct shunt_stream *stream)
 	return atomic_load(&stream->claim.state) == SHUNT_CLAIM_AGREED;
 }
 
+/* Its peer has given it to another process. It has not left its seat yet, so nobody claims it. */
+static inline bool shunt_stream_gives_up_seat(const struct shunt_stream *stream)
+{
+	return atomic_load(&((struct shunt_stream *)stream)->state) == SHUNT_CANDIDATE &&
+	       shunt_stream_is_agreed(stream) && shunt_stream_is_seated(stream);
+}
+
 /* It is not being handed back for good. */
 static inline bool shunt_stream_stays(const struct shunt_stream *stream)
 {
@@ -314,6 +333,13 @@ static inline bool shunt_stream_stays(const struct shunt_stream *stream)
 static inline bool shunt_stream_is_given(const struct shunt_stream *stream)
 {
 	return atomic_load(&stream->seat->leaving.asked) >= SHUNT_GIVEN;
+}
+
+/* Another process may hold it: it is neither claimed nor granted (doubt.h). */
+static inline bool shunt_stream_is_doubted(const struct shunt_stream *stream)
+{
+	return __builtin_expect(atomic_load_explicit(&stream->doubt.why, memory_order_relaxed) != 0,
+				0);
 }
 
 /* It is being used, or about to be: who must know does not yet (core/stream/offer.h). */

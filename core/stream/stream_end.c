@@ -84,6 +84,8 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 
 	if (shunt_fork_slots_held(&stream->sharing) && atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_stream_retire(engine, fd, stream, SHUNT_CAUSE_FORK);
+	if (stream->doubt.settled)
+		engine->end_hooks->withdraw(engine, stream);
 	if (shunt_intake_repeats(&shunt_stream_seat(stream)->in.intake))
 		shunt_repeat_await(stream, fd);	/* what the closed socket would answer with a reset */
 	engine->end_hooks->unwatch(engine, stream);
@@ -94,6 +96,8 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	shunt_tapped_event(stream, SHUNT_TAP_CLOSE);
 	if (state == SHUNT_LINKED)
 		say_goodbye(engine, stream, fd);
+	else if (shunt_stream_gives_up_seat(stream))
+		shunt_streams_leave_dead(stream);
 	shunt_short_lived_ends(engine, stream);
 	atomic_store(&stream->state, SHUNT_CLOSED);
 	shunt_fork_slots_leave(&shunt_stream_engine(stream)->forks, &stream->sharing);

@@ -39,16 +39,21 @@ static void tell_relatives(struct shunt_stream *stream)
 			break;
 }
 
-/* Most are asked for again where they are needed. */
-static void forget_options(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+/* Those of a wait, and of what comes with a message: of most the kernel is asked again where they are needed. */
+static void forget_waits(struct shunt_stream *stream)
 {
-	socklen_t length = sizeof(int);
-	int on = 0;
-
 	atomic_store(&stream->options.receive_timeout_ns, UINT64_MAX);
 	atomic_store(&stream->options.send_timeout_ns, UINT64_MAX);
 	atomic_fetch_or(&stream->options.asks, SHUNT_ASKS_UNKNOWN);
 	shunt_low_water_ask(stream);
+}
+
+void shunt_stream_forget_options(struct shunt_engine *engine, int fd, struct shunt_stream *stream)
+{
+	socklen_t length = sizeof(int);
+	int on = 0;
+
+	forget_waits(stream);
 	if (!engine->sys->getsockopt(fd, IPPROTO_TCP, TCP_CORK, &on, &length) &&
 	    on != atomic_load(&stream->tx.corked))
 		shunt_stream_corked(stream, on);
@@ -66,7 +71,10 @@ void shunt_stream_look_at_mode(struct shunt_engine *engine, int fd, struct shunt
 
 	if (!shunt_stream_mode_differs(mode, count))
 		return;
-	forget_options(engine, fd, stream);
+	if (shunt_stream_is_doubted(stream)) /* the kernel serves it: the others are of a link */
+		forget_waits(stream);
+	else
+		shunt_stream_forget_options(engine, fd, stream);
 	do {
 		flags = engine->sys->fcntl(fd, F_GETFL);
 		if (flags < 0)

@@ -11,6 +11,8 @@ struct shunt_stream;
 
 /* The stream is shared: what relatives have changed counts from here on. None of its locks held. */
 void shunt_stream_look_at_mode(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
+/* Another process may have set any of those that are cached: they are asked for again. No lock held. */
+void shunt_stream_forget_options(struct shunt_engine *engine, int fd, struct shunt_stream *stream);
 /* Asks the kernel what the connections that a listener made elsewhere accepts will inherit. */
 void shunt_stream_option_adopt(struct shunt_stream *stream);
 

@@ -69,6 +69,10 @@ static void reset(struct shunt_engine *engine, struct shunt_stream *stream, int 
 	stream->why.plain = SHUNT_CAUSE_NONE;
 	stream->why.left = SHUNT_LEFT_NEVER;
 	stream->why.left_times = 0;
+	set(&stream->doubt.why, SHUNT_CAUSE_NONE);
+	stream->doubt.looks = 0;
+	stream->doubt.settled = stream->doubt.queued = false;
+	stream->doubt.from = stream->doubt.looked = 0;
 	stream->tuple = (struct shunt_tuple) { 0 };
 	stream->caller = 0;
 	stream->proven_on = 0;

@@ -16,7 +16,8 @@ static bool waits(struct shunt_stream *stream)
 	return stream->role == SHUNT_ACCEPTOR && atomic_load(&stream->carried_since) &&
 	       atomic_load(&stream->lasting) != SHUNT_LASTING_WAITS && !stream->seat->link &&
 	       !stream->claim.line && !stream->possession &&
-	       atomic_load(&stream->state) == SHUNT_CANDIDATE;
+	       atomic_load(&stream->state) == SHUNT_CANDIDATE && !shunt_stream_is_doubted(stream) &&
+	       !stream->doubt.settled;
 }
 
 bool shunt_unclaimed_is_over(struct shunt_stream *stream)

@@ -17,6 +17,7 @@ struct shunt_stream_tasks {
 	struct shunt_task bypass;	/* bytes have come over TCP that nobody has announced */
 	struct shunt_task overflow;	/* a sender waits for credit */
 	struct shunt_task retire;	/* *requests to hand back that can be answered */
+	struct shunt_task given;	/* peers have taken streams back, which may come to a link of another process */
 	struct shunt_task reset_unread;	/* a peer has closed and left bytes of ours unread */
 	struct shunt_task spare;	/* connections that are kept: their ends, and what nobody takes */
 	struct shunt_task pacing;	/* connections on TCP share a limit anew */
@@ -30,6 +31,7 @@ struct shunt_stream_work {
 	_Atomic uint32_t resends;	/* streams that wait for room on their sockets */
 	/* Service thread. */
 	struct shunt_stream *asked;	/* by their peers to go back to the kernel; not answered yet */
+	uint64_t given_wait;	/* ns before the last look at streams that peers took back (core/peer/given.h); 0: there is a new one */
 	struct shunt_destroyed destroyed[SHUNT_DESTROYED];	/* in the order of their time */
 	uint32_t destroyed_count;
 	uint64_t uring_look;		/* when to look for rings of io_uring */

@@ -111,9 +111,9 @@ void ours_is_not_sent_on(void **state)
 	end_bed();
 }
 
-static void assert_plain(struct pair *pair, enum shunt_cause cause)
+static void assert_unclaimed(struct pair *pair, uint8_t state, enum shunt_cause cause)
 {
-	assert_int_equal(stream_state(stream_of(&pair->side[0])), SHUNT_PLAIN);
+	assert_int_equal(stream_state(stream_of(&pair->side[0])), state);
 	assert_int_equal(stream_of(&pair->side[0])->why.plain, cause);
 	close_side(&pair->side[0]);
 	close_side(&pair->side[1]);
@@ -133,7 +133,7 @@ void sent_on_to_nobody(void **state)
 		struct pair pair = waiting();
 
 		send_on(&pair, &identities[i]);
-		assert_plain(&pair, SHUNT_CAUSE_NO_SHUNT);
+		assert_unclaimed(&pair, SHUNT_CANDIDATE, SHUNT_CAUSE_NO_SHUNT);
 		assert_int_equal(bed.lane[0]->link->seated, bed.pairs);
 		add_pair();	/* nothing is held against the address */
 	}
@@ -154,7 +154,7 @@ void sent_on_twice(void **state)
 	assert_non_null(engines[1]->service->parked);
 	assert_int_equal(counted(0, "claims"), 3);
 	send_on(&pair, &engines[1]->identity);
-	assert_plain(&pair, SHUNT_CAUSE_REDIRECTED_TWICE);
+	assert_unclaimed(&pair, SHUNT_PLAIN, SHUNT_CAUSE_REDIRECTED_TWICE);
 	end_bed();
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/address.h"
 #include "core/engine.h"
 #include "core/service.h"
+#include "core/stream/doubt.h"
 #include "core/stream/wait.h"
 
 static uint64_t claims(void)
@@ -225,6 +226,13 @@ void an_own_address_is_asked_at_once(void **state)
 	use(1);
 	turn();
 	assert_non_null(engines[0]->service);
+	assert_connector(SHUNT_CANDIDATE, SHUNT_CAUSE_NO_SHUNT);
+	/* Another process may have it later: it is claimed again a few times, and then no more. */
+	for (uint8_t looks = 1; looks <= SHUNT_DOUBT_CLAIMS; looks++) {
+		assert_int_equal(stream_of(&bed.pair[0].side[0])->doubt.looks, looks);
+		pair_skew += 1100000000;
+		use(18);
+	}
 	assert_connector(SHUNT_PLAIN, SHUNT_CAUSE_NO_SHUNT);
 	all_arrived();
 	leave_bed();

@@ -427,6 +427,8 @@ void sim_end_close(struct sim_end *end)
 	if (!end->conn->established)
 		end->conn->reset_ok = true;
 	resets(end);
+	if (sim_end_stream(end))
+		sim_world.handed_on += stream_came_to_link(sim_end_stream(end));
 	close_number(end, end->fd);
 	end->life = SIM_CLOSED;
 	end->watch_events = 0;

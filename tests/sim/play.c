@@ -7,6 +7,7 @@
 #include "core/device/soft/soft.h"
 #include "core/loop/request.h"
 #include "core/service.h"
+#include "tests/inspect.h"
 #include "tests/sim/born.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/trust.h"
@@ -254,6 +255,29 @@ static void retire(struct sim_end *end)
 		sim_fail("retire fails with error %d", -result);
 }
 
+/*
+ * The connection goes to another process: as by exec, or by SCM_RIGHTS. Another stream takes the number, which knows what
+ * the kernel counts and nothing else.
+ */
+static void change_hands(struct sim_end *end)
+{
+	struct shunt_engine *engine = sim_world.engine[end->which];
+	struct shunt_stream *stream = sim_end_stream(end);
+
+	if (!stream || end->style == SIM_EPOLL || end->twin >= 0 || !end->conn->established ||
+	    end->eof || end->error || end->shut_write || end->shut_read)
+		return;
+	if (shunt_stream_retire(engine, end->fd, stream, SHUNT_CAUSE_INHERITED) ||
+	    end->life == SIM_CLOSED || !shunt_stream_is_plain(stream))
+		return;
+	trace("connection %d end %d: another process has it", (int)(end->conn - sim_world.conn),
+	      end->side);
+	sim_world.handed_on += stream_came_to_link(stream);
+	shunt_file_closing(engine, end->fd);
+	shunt_file_received(engine, end->fd, SHUNT_CAUSE_INHERITED);
+	sim_world.handed++;
+}
+
 static bool may_read(struct sim_end *end)
 {
 	return !end->eof && !end->error && (end->style != SIM_EPOLL || end->may_read);
@@ -267,6 +291,10 @@ static bool may_write(struct sim_end *end)
 
 static void odd(struct sim_end *end)
 {
+	if (sim_world.hands && sim_one_in(4)) {
+		change_hands(end);
+		return;
+	}
 	switch (sim_below(7)) {
 	case 0:
 		sim_end_twin(end);
@@ -537,6 +565,7 @@ void sim_play(void)
 	finish();
 	sim_count(sim_world.broken, atomic_load(&sim_world.engine[0]->returns) + atomic_load(&sim_world.engine[1]->returns),
 		  sim_world.again, sim_trust_proven(), sim_born_count());
+	sim_count_hands(sim_world.handed, sim_world.handed_on);
 	sim_born_bury();
 	sim_world_check();
 }

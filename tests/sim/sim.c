@@ -25,7 +25,7 @@ static struct shared {		/* with the process that runs the seeds */
 	uint64_t step;
 	bool failed;
 	char message[400];
-	uint64_t broken, returned, again, proven, births;	/* seeds, streams, bytes, connections: see sim_count() */
+	uint64_t broken, returned, again, proven, births, handed, handed_on;	/* seeds, streams, bytes, connections: see sim_count() */
 } *shared;
 
 static jmp_buf failed;
@@ -71,6 +71,12 @@ void sim_count(bool broken, uint64_t returned, uint64_t again, uint64_t proven, 
 	shared->again += again;
 	shared->proven += proven;
 	shared->births += births;
+}
+
+void sim_count_hands(uint64_t handed, uint64_t linked)
+{
+	shared->handed += handed;
+	shared->handed_on += linked;
 }
 
 static void run_seed(uint64_t seed)
@@ -208,6 +214,10 @@ int main(int argc, char **argv)
 	       shared->broken, shared->returned, shared->again);
 	printf("# %lu connections were proven by both ends, %lu were made of spares\n",
 	       shared->proven, shared->births);
+	printf("# %lu connections went to another process, %lu came to a link there\n",
+	       shared->handed, shared->handed_on);
+	if (seeds >= 1000 && !sim_avoids("hands") && !shared->handed_on)
+		failures += printf("not ok - none came to a link in another process\n") > 0;
 	if (seeds >= 100 && !sim_avoids("stranger") && !shared->proven)
 		failures += printf("not ok - none proven\n") > 0;
 	if (seeds >= 100 && !sim_avoids("born") && !shared->births)

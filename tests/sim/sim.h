@@ -71,6 +71,8 @@ struct sim_world {
 	bool dead[2];	/* that process was killed */
 	uint64_t again;		/* bytes that links have carried of streams that had returned */
 	uint64_t start[2];	/* offset of the first byte that connectors send, and acceptors */
+	bool hands;	/* connections go to other processes, */
+	uint64_t handed, handed_on;	/* so often; and so many came to a link after that */
 	bool imm; /* the device has no WRITE_WITH_IMM */
 	bool dying;	/* queue pairs die again and again, and streams return: nothing may be lost */
 	bool retires, nonces, mocks, kills, killed, broken, silent, faulty, no_listener;	/* broken: a queue pair has died, and nothing may be lost */
@@ -89,6 +91,8 @@ void sim_trace(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* After a seed, for its last line. */
 void sim_count(bool broken, uint64_t returned, uint64_t again, uint64_t proven, uint64_t births);
+/* Connections that went to another process, and how many of these came to a link there. */
+void sim_count_hands(uint64_t handed, uint64_t linked);
 /* SIM_AVOID in the environment names it: for hunting past a known fault. */
 bool sim_avoids(const char *what);
 

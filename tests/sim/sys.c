@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+#include "core/fork/sole.h"
 #include "shunt/wire.h"
 #include "tests/sim/names.h"
 #include "tests/sim/random.h"
@@ -372,6 +373,8 @@ static int sys_fcntl(int fd, int command, ...)
 	va_end(args);
 	if (fd >= SIM_FIRST && sock_of(fd) && (command == F_DUPFD_CLOEXEC || command == F_DUPFD))
 		return sim_fd_sock(sock_of(fd));
+	if (fd >= SIM_FIRST && sock_of(fd) && command == F_GETFL)
+		return O_RDWR | O_NONBLOCK;	/* as all are */
 	return fcntl(fd, command, value);
 }
 
@@ -498,6 +501,22 @@ static int receive_many(int fd, struct mmsghdr *messages, unsigned int count, in
 	return recvmmsg(fd, messages, count, flags, NULL);
 }
 
+/* Each socket of the simulator has a number of its own. */
+static bool sys_socket_ask(int fd, struct shunt_sole_socket *socket)
+{
+	*socket = (struct shunt_sole_socket){ .fd = fd };
+	return fd >= 0;
+}
+
+/* Sometimes somebody else holds it, for a while. */
+static void sys_socket_look(struct shunt_fds *fds, struct shunt_sole_socket *sockets,
+			    unsigned int count)
+{
+	(void)fds;
+	for (unsigned int i = 0; i < count; i++)
+		sockets[i].sole = sim_one_in(4) ? SHUNT_SOLE_HELD : SHUNT_SOLE_YES;
+}
+
 const struct shunt_sys sim_sys = {
 	.now = sys_now, .sendmsg = sys_sendmsg, .recvmsg = sys_recvmsg, .recvmmsg = receive_many,
 	.getsockopt = sys_getsockopt,
@@ -510,5 +529,6 @@ const struct shunt_sys sim_sys = {
 	.epoll_pwait = sys_epoll_pwait, .epoll_pwait2 = sys_epoll_pwait2, .getrandom = sys_getrandom,
 	.yield = sys_yield, .getresuid = getresuid, .getresgid = getresgid,
 	.prctl = prctl, .capget = capget, .readlink = readlink,
-	.attach = shunt_attach_ask, .yama = shunt_attach_yama,
+	.attach = shunt_attach_ask, .yama = shunt_attach_yama, .socket_ask = sys_socket_ask,
+	.socket_look = sys_socket_look,
 };

@@ -241,6 +241,8 @@ void sim_tcp_info(struct sim_sock *sock, struct tcp_info *info)
 		info->tcpi_sacked = SIM_BACKLOG;
 	}
 	info->tcpi_bytes_acked = sock->out.acked + sock->connector + sock->out.fin_arrived;
+	info->tcpi_bytes_sent = sock->out.acked + sock->out.fin_arrived +
+				(uint64_t)sim_tcp_unsent(sock);
 	info->tcpi_bytes_received = sock->peer->out.acked + sock->peer->out.fin_arrived;
 }
 

@@ -221,6 +221,9 @@ void sim_world_make(uint64_t seed)
 	world->mocks = sim_one_in(3) && !sim_avoids("mock");
 	world->dying = sim_one_in(20) && !sim_avoids("kill");
 	world->kills |= world->dying;
+	/* The process that gets a connection counts from its first byte. */
+	world->hands = !world->born && !world->start[0] && !world->start[1] &&
+		       !sim_avoids("hands") && sim_one_in(3);
 	make_engine(0);
 	make_engine(1);
 }
