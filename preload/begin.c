@@ -3,13 +3,24 @@
 #include <stdlib.h>
 #include "core/base/program.h"
 #include "preload/gate.h"
+#include "preload/inherit.h"
 #include "preload/go/go.h"
 #include "preload/process.h"
+
+/* libc would write what stdio still has when the connections have ended. */
+static void flush_standard(void)
+{
+	if (shunt_as_stream(shunt_lookup(STDOUT_FILENO)))
+		fflush(stdout);
+	if (shunt_as_stream(shunt_lookup(STDERR_FILENO)))
+		fflush(stderr);
+}
 
 static void end(int status, void *unused)
 {
 	(void)status;
 	(void)unused;
+	flush_standard();
 	shunt_process_finish();
 }
 
@@ -28,8 +39,8 @@ static void begin_go(void)
 }
 
 /*
- * Nothing happens here but the look-ups, and a Go program's code is changed. Most programs never open a TCP socket, and
- * for them Shunt shall cost nothing to speak of.
+ * Nothing happens here but the look-ups, one for inherited connections among them, and a Go program's code is changed.
+ * Most programs never open a TCP socket, and for them Shunt shall cost nothing to speak of.
  *
  * Destructors of libraries and handlers of the program may use connections, so the engine ends after them. exit() calls
  * handlers in reverse order. The dynamic linker's, which runs all destructors, is registered after constructors like
@@ -47,5 +58,6 @@ __attribute__((constructor)) static void begin(void)
 	(void)on_exit(end, NULL);
 	(void)at_quick_exit(shunt_process_finish);
 	shunt_gate_begin();
+	shunt_inherit_begin();
 	begin_go();
 }

@@ -21,6 +21,7 @@ preload_sources = \
 	preload/gate_entry.c \
 	preload/gate_open.c \
 	preload/gate_sites.c preload/gate_sites.h \
+	preload/inherit.c preload/inherit.h \
 	preload/ioctl.c \
 	preload/make.c \
 	preload/map.c \

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "core/base/kernel_clock.h"
 #include "preload/connect.h"
+#include "preload/inherit.h"
 #include "preload/rights.h"
 #include "preload/touch.h"
 #include "preload/transfer.h"
@@ -97,6 +98,27 @@ static void tell_unread(int fd, struct shunt_stream *stream, struct msghdr *mess
 	message->msg_controllen = room < space ? room : space;
 }
 
+/* The kernel's own: descriptors may have come with it. */
+static ssize_t recv_of_kernel(int fd, struct msghdr *message, int flags)
+{
+	ssize_t got = real(recvmsg)(fd, message, flags);
+
+	if (unlikely(got >= 0 && message->msg_controllen))
+		shunt_inherit_received(message);
+	return got;
+}
+
+static int recv_several_of_kernel(int fd, struct mmsghdr *messages, unsigned int count, int flags,
+				  struct timespec *timeout)
+{
+	int got = real(recvmmsg)(fd, messages, count, flags, timeout);
+
+	for (int i = 0; i < got; i++)
+		if (unlikely(messages[i].msg_hdr.msg_controllen))
+			shunt_inherit_received(&messages[i].msg_hdr);
+	return got;
+}
+
 /* `several`: it is one of recvmmsg()'s. */
 static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int flags, bool several)
 {
@@ -107,7 +129,7 @@ static SHUNT_INLINE ssize_t recv_message(int fd, struct msghdr *message, int fla
 	uint8_t asks;
 
 	if (!stream)
-		return several ? kernels() : real(recvmsg)(fd, message, flags);
+		return several ? kernels() : recv_of_kernel(fd, message, flags);
 	error = message_refuse(message);
 	if (error)
 		return shunt_fail(error);
@@ -315,7 +337,7 @@ int recvmmsg(int fd, struct mmsghdr *messages, unsigned int count, int flags,
 	int got;
 
 	if (!stream)
-		return real(recvmmsg)(fd, messages, count, flags, timeout);
+		return recv_several_of_kernel(fd, messages, count, flags, timeout);
 	if (timeout && shunt_unwritable(timeout, sizeof(*timeout)))
 		return shunt_fail(EFAULT);
 	if (timeout) {

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include "preload/calls.h"
+#include "preload/gate.h"
 #include "core/api.h"
 #include "core/fd/own_fds.h"
 #include "core/poll/cancel.h"
@@ -124,12 +125,12 @@ static SHUNT_INLINE bool shunt_is_own_fd(const struct shunt_file *file)
 }
 
 /*
- * stdin, stdout and stderr are read and written inside libc, where nobody can stand between: a
- * stream with such a number stays with the kernel.
+ * stdin, stdout and stderr are read and written inside libc. Unless its calls are seen (gate.h), a stream with such a
+ * number stays with the kernel. Asked once there is an engine.
  */
 static inline bool shunt_process_is_stdio(int fd)
 {
-	return fd <= 2;
+	return unlikely(fd <= 2) && !shunt_gate_is_open();
 }
 
 /* Of a socket that the table does not know; 0: it is none. */
