@@ -128,7 +128,7 @@ tests_bench_model_iops_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)
 tests_bench_model_iops_LDADD = libshuntcore.a -lpthread
 
 EXTRA_DIST += tests/bench/claims.sh tests/bench/copy.sh tests/bench/latency.sh tests/bench/measure.sh tests/bench/qos.sh tests/bench/qos_beside.sh tests/bench/vs_probe.sh tests/bench/pages.sh tests/bench/dump.sh tests/bench/pairs.sh tests/bench/cpu.sh \
-	tests/bench/path.sh tests/bench/go.sh tests/bench/born.sh tests/bench/born_left.sh tests/bench/start.sh tests/bench/requests.sh tests/bench/footprint.sh tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh tests/bench/instructions.sh tests/bench/threads.sh tests/bench/lines.sh tests/bench/lines.py
+	tests/bench/path.sh tests/bench/go.sh tests/bench/born.sh tests/bench/born_left.sh tests/bench/hands.sh tests/bench/start.sh tests/bench/requests.sh tests/bench/footprint.sh tests/bench/plain.sh tests/bench/monitor.sh tests/bench/programs.sh tests/bench/speeds.py tests/bench/syscalls.sh tests/bench/instructions.sh tests/bench/threads.sh tests/bench/lines.sh tests/bench/lines.py
 
 # One script for each figure or table of the papers; docs/dev/EXPERIMENTS.md has what came out.
 EXTRA_DIST += tests/bench/paper/common.sh tests/bench/paper/all.sh tests/bench/paper/rb_e1.sh \

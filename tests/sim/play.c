@@ -263,18 +263,26 @@ static void change_hands(struct sim_end *end)
 {
 	struct shunt_engine *engine = sim_world.engine[end->which];
 	struct shunt_stream *stream = sim_end_stream(end);
+	const struct sim_sock *sock = &end->conn->sock[end->side];
+	int result;
 
-	if (!stream || end->style == SIM_EPOLL || end->twin >= 0 || !end->conn->established ||
-	    end->eof || end->error || end->shut_write || end->shut_read)
+	if (!stream || end->twin >= 0 || !end->conn->established || end->eof || end->error ||
+	    end->shut_write || end->shut_read)
 		return;
-	if (shunt_stream_retire(engine, end->fd, stream, SHUNT_CAUSE_INHERITED) ||
-	    end->life == SIM_CLOSED || !shunt_stream_is_plain(stream))
+	result = shunt_stream_retire(engine, end->fd, stream, SHUNT_CAUSE_INHERITED);
+	/* Only a link that is dead has what is unread: the next owner is told by a reset. */
+	end->conn->reset_ok |= result == -EBUSY && sock->state == SIM_TCP_CLOSED;
+	if (result || end->life == SIM_CLOSED || !shunt_stream_is_plain(stream))
 		return;
 	trace("connection %d end %d: another process has it", (int)(end->conn - sim_world.conn),
 	      end->side);
 	sim_world.handed_on += stream_came_to_link(stream);
+	if (end->style == SIM_EPOLL)
+		sim_watch_drop(end);
 	shunt_file_closing(engine, end->fd);
 	shunt_file_received(engine, end->fd, SHUNT_CAUSE_INHERITED);
+	if (end->style == SIM_EPOLL)
+		sim_watch_add(end);
 	sim_world.handed++;
 }
 

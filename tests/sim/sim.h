@@ -125,6 +125,7 @@ static inline struct sim_end *sim_end_peer(struct sim_end *end)
 
 /* --- watch.c: programs that use epoll --- */
 void sim_watch_add(struct sim_end *end);
+void sim_watch_drop(struct sim_end *end);
 void sim_watch_rearm(struct sim_end *end);
 void sim_watch_wait(int which);
 

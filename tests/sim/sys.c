@@ -260,7 +260,8 @@ static int sock_option(struct sim_sock *sock, int level, int name, void *value, 
 	}
 	if (level != SOL_SOCKET)
 		return -ENOPROTOOPT;
-	memset(value, 0, *length);
+	if (*length)
+		memset(value, 0, *length);
 	if (name == SO_COOKIE)
 		*(uint64_t *)value = sim_witness_cookie(sock);
 	if (name == SO_PROTOCOL)

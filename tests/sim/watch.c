@@ -28,6 +28,12 @@ void sim_watch_add(struct sim_end *end)
 	control(end, EPOLL_CTL_ADD);
 }
 
+void sim_watch_drop(struct sim_end *end)
+{
+	control(end, EPOLL_CTL_DEL);
+	end->spent = false;
+}
+
 /* Again from the start, in another mode perhaps: what is ready now must be reported again. */
 void sim_watch_rearm(struct sim_end *end)
 {
