@@ -46,9 +46,11 @@ static void note_all(struct look *look, enum shunt_sole sole)
 		note(&look->sockets[i], sole);
 }
 
+/* openat() of libc is a cancellation point. */
 static int open_at(struct look *look, int at, const char *name, int flags)
 {
-	return shunt_own_fds_make(look->fds, openat(at, name, O_RDONLY | O_CLOEXEC | flags));
+	return shunt_own_fds_make(look->fds,
+				  (int)syscall(SYS_openat, at, name, O_RDONLY | O_CLOEXEC | flags));
 }
 
 /* Calls visit() with each entry's number, until it says no more. False: the folder cannot be read. */
