@@ -58,8 +58,8 @@ listed() {
 # shellcheck disable=SC2016 # backticks of Markdown
 unfounded() {
 	grep -E '^\| [A-Z]{2}-E?[0-9]+h? \|' "$list" | awk -F' *[|] *' '
-		$4 !~ /^(done|switch|part|none|n\/a)/ { print $2 ": no state: " $4 }
-		$4 ~ /^(done|switch|part)/ && $5 !~ /`/ { print $2 ": no file" }
+		$4 !~ /^(done|switch|n\/a)/ { print $2 ": no state: " $4 }
+		$4 ~ /^(done|switch)/ && $5 !~ /`/ { print $2 ": no file" }
 		$4 ~ /^(done|switch)/ && $6 !~ /`/ { print $2 ": no test" }'
 }
 
