@@ -37,6 +37,7 @@ void arrange(const struct cmd *c, struct reply *r)
 	case CLOSE:
 		if (c->dup)
 			close(fds[c->conn][1]);
+		fds[c->conn][1] = 0;
 		r->r = close(fd);
 		break;
 	case ARRIVED:

@@ -106,7 +106,7 @@ void ask(const struct cmd *c, struct reply *r, int fd)
 	case SHUT_W: r->r = shutdown(fd, SHUT_WR); break;
 	case DUP: r->r = (fds[c->conn][1] = fcntl(fd, F_DUPFD_CLOEXEC, 3)) < 0 ? -1 : 0; break;
 	case DUP2: r->r = dup2(fds[c->conn][0], fds[c->conn][1]) < 0 ? -1 : 0; break;
-	case CLOSE_DUP: r->r = close(fds[c->conn][1]); break;
+	case CLOSE_DUP: r->r = close(fds[c->conn][1]); fds[c->conn][1] = 0; break;
 	case PASS: r->r = close(fds[c->conn][1]); fds[c->conn][1] = passed(fds[c->conn][0]); break;
 	case WAIT_POLL: p.events = POLLIN; r->r = poll(&p, 1, -1); bits(r, p.revents); break;
 	case WAIT_SELECT: r->r = by_select(fd, r, NULL); break;

@@ -23,12 +23,56 @@
 #include "gen.h"
 
 static const char *const names[] = {
-	"send", "write", "writev", "sendmsg", "sendmmsg", "sendfile", "send MORE", "send corked", "send fault",
-	"send nothing", "send in a child", "recv", "read", "readv", "recvmsg", "recvfrom", "recvmmsg", "recv PEEK",
-	"recv TRUNC", "recv WAITALL", "recv DONTWAIT", "recv fault", "recv nothing", "poll", "ppoll", "select", "FIONREAD",
-	"SO_ERROR", "NODELAY", "O_NONBLOCK", "FIONBIO", "SO_RCVLOWAT", "epoll add", "epoll mod", "epoll del", "epoll_wait",
-	"epoll_pwait", "shutdown RD", "shutdown WR", "dup", "dup2", "close dup", "pass", "reconnect", "waiting poll",
-	"waiting select", "waiting epoll_wait", "waiting recv", "names",
+	"send",
+	"write",
+	"writev",
+	"sendmsg",
+	"sendmmsg",
+	"sendfile",
+	"send MORE",
+	"send corked",
+	"send fault",
+	"send nothing",
+	"send in a child",
+	"recv",
+	"read",
+	"readv",
+	"recvmsg",
+	"recvfrom",
+	"recvmmsg",
+	"recv PEEK",
+	"recv TRUNC",
+	"recv WAITALL",
+	"recv DONTWAIT",
+	"recv fault",
+	"recv nothing",
+	"poll",
+	"ppoll",
+	"select",
+	"FIONREAD",
+	"SO_ERROR",
+	"NODELAY",
+	"O_NONBLOCK",
+	"FIONBIO",
+	"SO_RCVLOWAT",
+	"epoll add",
+	"epoll mod",
+	"epoll del",
+	"epoll_wait",
+	"epoll_pwait",
+	"shutdown RD",
+	"shutdown WR",
+	"dup",
+	"dup2",
+	"close dup",
+	"pass",
+	"reconnect",
+	"waiting poll",
+	"waiting select",
+	"waiting epoll_wait",
+	"waiting recv",
+	"names",
+	"exec",
 };
 
 static int to_other, made;
@@ -85,6 +129,24 @@ static void reconnect(int conn, int first)
 	model[conn][0].sent = model[conn][1].sent = 0;
 	plain(side, CONNECT, conn, 0, 0);
 	plain(!side, ACCEPT, conn, 0, 0);
+}
+
+/* The other process runs its program anew, which has the descriptors and no epoll set. */
+static void execute(int i)
+{
+	struct cmd c = {.kind = EXEC};
+	struct reply r;
+
+	for (int conn = 0; conn < CONNS; conn++)
+		if (is_kept_back(&model[conn][1], &model[conn][0]))
+			return;
+	on_side(1, &c, &r);
+	for (int conn = 0; conn < CONNS; conn++) {
+		model[conn][1].given = 1;
+		memset(model[conn][1].events, 0, sizeof(model[conn][1].events));
+	}
+	printf("%d: exec = %d\n", i, r.r);
+	made++;
 }
 
 static uint64_t mix(uint64_t x)
@@ -148,6 +210,11 @@ static void one(uint64_t seed, int i)
 	}
 	c.dup = h->dup && y >> 32 & 1;
 	c.at = is_send(c.kind) ? h->sent : h->got;
+	if (c.kind == EXEC) {
+		if (rare <= 3)
+			execute(i);
+		return;
+	}
 	if (!certain(&c, h, peer))
 		return;
 	if (is_wait(c.kind)) {
@@ -188,8 +255,8 @@ int main(int argc, char **argv)
 
 	alarm(getenv("GEN_LIMIT") ? atoi(getenv("GEN_LIMIT")) : 300);
 	signal(SIGPIPE, SIG_IGN);
-	if (argc == 2 && !strcmp(argv[1], "other"))
-		return other();
+	if (argc >= 2 && !strcmp(argv[1], "other"))
+		return other(argv + 2);
 	if (argc < 3) {
 		fprintf(stderr, "usage: gen SEED CALLS [KEEP...]\n");
 		return 2;

@@ -12,12 +12,57 @@
 #define MOST 12000	/* unread bytes of a direction: no send ever waits */
 
 enum kind {
-	SEND, WRITE, WRITEV, SENDMSG, SENDMMSG, SENDFILE, SEND_MORE, SEND_CORKED, SEND_FAULT, SEND_NOTHING, SEND_CHILD,
-	RECV, READ, READV, RECVMSG, RECVFROM, RECVMMSG, PEEK, TRUNC, WAITALL, DONTWAIT, RECV_FAULT, RECV_NOTHING,
-	POLL, PPOLL, SELECT, FIONREAD_, SO_ERROR_, NODELAY, NONBLOCK, FIONBIO_, RCVLOWAT,
-	EP_ADD, EP_MOD, EP_DEL, EP_WAIT, EP_PWAIT,
-	SHUT_R, SHUT_W, DUP, DUP2, CLOSE_DUP, PASS,
-	RECONNECT, WAIT_POLL, WAIT_SELECT, WAIT_EPOLL, WAIT_RECV, NAMES, KINDS,
+	SEND,
+	WRITE,
+	WRITEV,
+	SENDMSG,
+	SENDMMSG,
+	SENDFILE,
+	SEND_MORE,
+	SEND_CORKED,
+	SEND_FAULT,
+	SEND_NOTHING,
+	SEND_CHILD,
+	RECV,
+	READ,
+	READV,
+	RECVMSG,
+	RECVFROM,
+	RECVMMSG,
+	PEEK,
+	TRUNC,
+	WAITALL,
+	DONTWAIT,
+	RECV_FAULT,
+	RECV_NOTHING,
+	POLL,
+	PPOLL,
+	SELECT,
+	FIONREAD_,
+	SO_ERROR_,
+	NODELAY,
+	NONBLOCK,
+	FIONBIO_,
+	RCVLOWAT,
+	EP_ADD,
+	EP_MOD,
+	EP_DEL,
+	EP_WAIT,
+	EP_PWAIT,
+	SHUT_R,
+	SHUT_W,
+	DUP,
+	DUP2,
+	CLOSE_DUP,
+	PASS,
+	RECONNECT,
+	WAIT_POLL,
+	WAIT_SELECT,
+	WAIT_EPOLL,
+	WAIT_RECV,
+	NAMES,
+	EXEC,
+	KINDS,
 	/* not part of a sequence */
 	LISTEN, CONNECT, ACCEPT, CLOSE, ARRIVED, ENDED, JOIN, QUIT,
 };
@@ -48,7 +93,7 @@ int set_option(int fd, int level, int name, int v);
 /* Makes a call in this process. start: without waiting for the result, which JOIN fetches. */
 void here(const struct cmd *c, struct reply *r);
 void start_second(void);	/* the thread that it may be made in */
-int other(void);		/* does as told until the end */
+int other(char **kept);	/* does as told until the end; `kept`: numbers of descriptors it has from before an exec */
 /* All of it over a socket, or the end of this process. */
 void all(int fd, void *what, size_t len, int out);
 
@@ -66,6 +111,8 @@ extern struct half model[CONNS][2];
 
 int is_send(int kind);
 int is_wait(int kind);
+/* It has unread bytes, which another process may not get. */
+int is_kept_back(const struct half *h, const struct half *peer);
 /* Is the outcome certain? May change what is asked for so that it is. */
 int certain(struct cmd *c, const struct half *h, const struct half *peer);
 /* Applies a call's changes to the model. */

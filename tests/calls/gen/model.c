@@ -16,13 +16,18 @@ int is_wait(int kind)
 	return kind >= WAIT_POLL && kind <= WAIT_RECV;
 }
 
+/* Bytes that a peer cannot send again stay with the process (docs/COMPATIBILITY.md). */
+int is_kept_back(const struct half *h, const struct half *peer)
+{
+	return h->unread && (h->ended || peer->given || getenv("GEN_CAREFUL"));
+}
+
 int certain(struct cmd *c, const struct half *h, const struct half *peer)
 {
 	if (is_wait(c->kind))	/* ended by a send of the other side */
 		return !h->unread && !h->ended && !h->shut_r && !peer->shut_w && !h->nonblocking &&
 		       (c->kind != WAIT_EPOLL || (h->events[c->set] & EPOLLIN && !(h->events[c->set] & (EPOLLOUT | EPOLLONESHOT))));
-	/* Bytes that a peer cannot send again stay with the process (docs/COMPATIBILITY.md). */
-	if ((c->kind == SEND_CHILD || c->kind == PASS) && h->unread && (h->ended || peer->given || getenv("GEN_CAREFUL")))
+	if ((c->kind == SEND_CHILD || c->kind == PASS) && is_kept_back(h, peer))
 		return 0;
 	if (is_send(c->kind)) {
 		if (peer->shut_r && peer->shut_w)

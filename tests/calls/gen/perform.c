@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* Making a call: here or in a second thread, for ourselves or for the other process. */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "gen.h"
@@ -84,16 +88,56 @@ void all(int fd, void *what, size_t len, int out)
 		_exit(3);
 }
 
-int other(void)
+static int keep(int fd)
+{
+	if (fd > 0)
+		fcntl(fd, F_SETFD, 0);
+	return fd;
+}
+
+static void execute(void)
+{
+	char numbers[2 * CONNS + 1][12], *argv[2 * CONNS + 4] = {"gen", "other"};
+
+	for (int i = 0; i < 2 * CONNS; i++)
+		sprintf(numbers[i], "%d", keep(fds[i / 2][i % 2]));
+	sprintf(numbers[2 * CONNS], "%d", keep(listener));
+	for (int i = 0; i <= 2 * CONNS; i++)
+		argv[2 + i] = numbers[i];
+	execv("/proc/self/exe", argv);
+	_exit(3);
+}
+
+/* Behind an exec. */
+static void resume(char **kept)
+{
+	struct reply r = {0};
+
+	for (int i = 0; i < 2 * CONNS; i++)
+		fds[i / 2][i % 2] = atoi(kept[i]);
+	listener = atoi(kept[2 * CONNS]);
+	for (int i = 0; i <= 2 * CONNS; i++)
+		if (atoi(kept[i]) > 0)
+			fcntl(atoi(kept[i]), F_SETFD, FD_CLOEXEC);
+	for (int i = 0; i < SETS; i++)
+		sets[i] = epoll_create1(EPOLL_CLOEXEC);
+	all(0, &r, sizeof(r), 1);
+}
+
+int other(char **kept)
 {
 	struct cmd c;
 	struct reply r;
 
+	if (*kept)
+		resume(kept);
 	start_second();
 	for (;;) {
 		all(0, &c, sizeof(c), 0);
 		if (c.kind == QUIT)
 			return 0;
+		if (c.kind == EXEC)
+			execute();
 		here(&c, &r);
 		all(0, &r, sizeof(r), 1);
 	}
