@@ -351,20 +351,27 @@ check "both ends are there" kill -0 "$client" "$server"
 leave_pair
 
 # An engine that lies: the command says so, or writes what it was given, and does not end by a signal.
+survives_lie() {
+	local identity rc=0 says
+	exec {says}< <(exec python3 "$reader" engine "$1")
+	read -r identity <&"$says"
+	timeout -s INT 1 "$shunt" dump -B 1 -w "$work/lies.$1" "$identity" 2> "$work/lies.$1.err" || rc=$?
+	exec {says}<&-
+	grep -q ' packets written' "$work/lies.$1.err" && [ $rc -le 124 ] && return
+	echo "# seed $1: exit status $rc"
+	sed 's/^/# /' "$work/lies.$1.err"
+	return 1
+}
+
 lies_survive() {
-	local seed identity rc says
+	local seed survivors=() rc=0
 	for seed in {1..20}; do
-		exec {says}< <(exec python3 "$reader" engine $seed)
-		children+=("$!")
-		read -r identity <&"$says"
-		rc=0
-		timeout -s INT 1 "$shunt" dump -B 1 -w "$work/lies" "$identity" 2> "$work/lies.err" || rc=$?
-		exec {says}<&-
-		grep -q ' packets written' "$work/lies.err" && [ $rc -le 124 ] && continue
-		echo "# seed $seed: exit status $rc"
-		sed 's/^/# /' "$work/lies.err"
-		return 1
+		survives_lie "$seed" &
+		survivors+=($!)
 	done
+	children+=("${survivors[@]}")
+	for seed in "${survivors[@]}"; do wait "$seed" || rc=1; done
+	return $rc
 }
 
 check "an engine that lies harms no dump" lies_survive
