@@ -227,7 +227,8 @@ static struct shunt_stream *only_listener(struct shunt_engine *engine,
 	    !atomic_load(&rendezvous->shared))
 		listener = rendezvous->listener;
 	shunt_lock_leave(&engine->rendezvous_lock);
-	return listener && listener->numbers == 1 && !may_be_deaf(listener) &&
+	return listener && listener->role == SHUNT_LISTENER && listener->numbers == 1 &&
+			       !may_be_deaf(listener) &&
 			       !shunt_stream_is_shared(listener) ?
 		       listener :
 		       NULL;

@@ -421,9 +421,12 @@ static int inherit(struct shunt_stream *stream, void *arg)
 	if (shunt_stream_is_seated(stream))
 		inherit_seat(engine, stream->seat);
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
-	if (state == SHUNT_CANDIDATE && !shunt_fork_slots_counts(&stream->sharing))
-		shunt_doubt_share(stream);
-	else if (state == SHUNT_LINKED)
+	if (state == SHUNT_CANDIDATE && !shunt_fork_slots_counts(&stream->sharing)) {
+		if (shunt_stream_is_seated(stream)) /* the seat is the parent's */
+			atomic_store(&stream->state, SHUNT_PLAIN);
+		else
+			shunt_doubt_share(stream);
+	} else if (state == SHUNT_LINKED)
 		atomic_store(&stream->state, SHUNT_FOREIGN);
 	stream->holds = 0;
 	stream->sharing.forked |= SHUNT_FORK_INHERITED;

@@ -7,20 +7,21 @@
 #include "preload/go/go.h"
 #include "preload/process.h"
 
-/* libc would write what stdio still has when the connections have ended. */
-static void flush_standard(void)
+/* libc would write what stdio still has when the connections have ended. It does not wait for a thread that writes, either. */
+static void flush(FILE *file, int fd)
 {
-	if (shunt_as_stream(shunt_lookup(STDOUT_FILENO)))
-		fflush(stdout);
-	if (shunt_as_stream(shunt_lookup(STDERR_FILENO)))
-		fflush(stderr);
+	if (!shunt_as_stream(shunt_lookup(fd)) || ftrylockfile(file))
+		return;
+	fflush_unlocked(file);
+	funlockfile(file);
 }
 
 static void end(int status, void *unused)
 {
 	(void)status;
 	(void)unused;
-	flush_standard();
+	flush(stdout, STDOUT_FILENO);
+	flush(stderr, STDERR_FILENO);
 	shunt_process_finish();
 }
 

@@ -83,12 +83,13 @@ static bool is_put_off(struct shunt_engine *engine, struct shunt_stream *stream,
 		       enum shunt_cause cause)
 {
 	enum shunt_cause why = stream->why.plain ? stream->why.plain : cause;
+	uint8_t most = why == SHUNT_CAUSE_NO_SHUNT ? SHUNT_DOUBT_CLAIMS_ALONE : SHUNT_DOUBT_CLAIMS;
 
 	if (stream->role != SHUNT_CONNECTOR ||
 	    (why != SHUNT_CAUSE_NO_SHUNT && why != SHUNT_CAUSE_NOT_HAD &&
 	     why != SHUNT_CAUSE_PEER_UNUSED) ||
 	    !shunt_tuple_is_known(&stream->tuple) ||
-	    !shunt_tuple_is_local(&engine->fds, &stream->tuple) || !shunt_doubt_later(stream))
+	    !shunt_tuple_is_local(&engine->fds, &stream->tuple) || !shunt_doubt_later(stream, most))
 		return false;
 	shunt_streams_because(engine, stream, why);
 	return true;

@@ -23,6 +23,10 @@ void shunt_doubt_look(struct shunt_service *service, struct shunt_stream *stream
 {
 	uint64_t now = shunt_now(service->engine);
 
+	if (shunt_claim_is_pending(stream)) { /* its claim may wait in a list, and is to end first */
+		atomic_store(&stream->usage, SHUNT_USE_BEGUN);
+		return;
+	}
 	if (stream->doubt.queued) /* it has got another holder since */
 		return;
 	stream->doubt.queued = true;
@@ -69,6 +73,8 @@ static enum shunt_cause cause_of(enum shunt_sole sole, int result)
 {
 	if (sole == SHUNT_SOLE_UNSEEN)
 		return SHUNT_CAUSE_UNSEEN_HOLDER;
+	if (result == -EOPNOTSUPP)
+		return SHUNT_CAUSE_OPTION;
 	return result == -ENOTCONN ? SHUNT_CAUSE_CLOSED : SHUNT_CAUSE_HELD;
 }
 
@@ -76,28 +82,45 @@ static void go_on(struct shunt_service *service, struct shunt_stream *stream)
 {
 	shunt_decision_step(stream, "no other process holds it");
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
-	stream->claim.line = 0; /* the process there may be another one */
+	stream->claim.line = 0; /* the process there may be another one, */
+	stream->proven_on = 0; /* which has shown nothing */
 	if (stream->role == SHUNT_ACCEPTOR && !shunt_claim_learn(service->engine, stream) &&
 	    !stream->rendezvous)
 		shunt_listen_adopt(service->engine, stream);
 	shunt_claim_go_on(service, stream);
 }
 
+/* What another holder has set counts, and nobody else sets any more. False: the kernel alone serves it. */
+static bool learn_options(struct shunt_engine *engine, struct shunt_stream *stream)
+{
+	shunt_stream_look_at_mode(engine, stream->fd, stream);
+	shunt_stream_forget_options(engine, stream->fd, stream);
+	shunt_stream_option_adopt(stream);
+	return !(atomic_load(&stream->options.asks) & SHUNT_NEEDS_ANY);
+}
+
+static int settle(struct shunt_engine *engine, const struct doubted *doubted)
+{
+	struct shunt_stream *stream = doubted->stream;
+
+	/* An older claim is to end first, and a seat that it has given up is to be free. */
+	if (shunt_claim_is_pending(stream) || shunt_stream_is_seated(stream))
+		return -EBUSY;
+	return learn_options(engine, stream) ?
+		       shunt_doubt_settle(engine, stream, doubted->shares) :
+		       -EOPNOTSUPP;
+}
+
 static void answer(struct shunt_service *service, const struct doubted *doubted,
 		   enum shunt_sole sole)
 {
 	struct shunt_stream *stream = doubted->stream;
-	int result = -EBUSY;
+	int result = sole == SHUNT_SOLE_YES ? settle(service->engine, doubted) : -EBUSY;
 
-	/* An older claim is to end first, and a seat that it has given up is to be free. */
-	if (sole == SHUNT_SOLE_YES && !shunt_claim_is_pending(stream) &&
-	    !shunt_stream_is_seated(stream)) {
-		shunt_stream_forget_options(service->engine, stream->fd, stream);
-		result = shunt_doubt_settle(service->engine, stream, doubted->shares);
-	}
 	if (!result)
 		go_on(service, stream);
-	else if ((result != -EBUSY && result != -EAGAIN) || !shunt_doubt_later(stream))
+	else if ((result != -EBUSY && result != -EAGAIN) ||
+		 !shunt_doubt_later(stream, SHUNT_DOUBT_LOOKS))
 		shunt_claim_stays(service->engine, stream, cause_of(sole, result));
 }
 

@@ -74,7 +74,8 @@ static enum givenness take_place(struct shunt_engine *engine, struct shunt_strea
 	if (result)
 		return NEVER;
 	shunt_claim_turn(stream, SHUNT_UNCLAIMED);
-	stream->claim.line = 0; /* the process there is another one */
+	stream->claim.line = 0; /* the process there is another one, */
+	stream->proven_on = 0; /* which has shown nothing */
 	/* A fork may have made a second holder meanwhile. */
 	if (atomic_compare_exchange_strong(&stream->doubt.why, &given, SHUNT_CAUSE_NONE))
 		shunt_doubt_return(stream);

@@ -119,6 +119,10 @@ void shunt_listen_adopt(struct shunt_engine *engine, struct shunt_stream *stream
 	struct shunt_name name;
 
 	shunt_lock_take(&engine->rendezvous_lock);
+	if (stream->fd < 0) { /* who closes it has been here, or comes */
+		shunt_lock_leave(&engine->rendezvous_lock);
+		return;
+	}
 	r = find_owned(engine, stream, &crowd);
 	if (!r && !shunt_rendezvous_of(engine, stream->fd, &name) && !shunt_leave_is_due(engine)) {
 		r = rendezvous_for(engine, &name);
@@ -195,15 +199,16 @@ static void rendezvous_leave(struct shunt_engine *engine, struct shunt_rendezvou
 /* The memory stays: the service thread may be about to look at it, and connections name it. Listeners are few. */
 void shunt_listen_withdraw(struct shunt_engine *engine, struct shunt_stream *stream)
 {
-	struct other other = { .than = stream, .rendezvous = stream->rendezvous };
-	struct shunt_rendezvous *r = stream->rendezvous;
+	struct other other = { .than = stream };
 	struct shunt_crowd crowd = { .count = 0 };
+	struct shunt_rendezvous *r;
 
-	if (!r)
+	if (!stream->rendezvous && !stream->doubt.settled)
 		return;
 	shunt_lock_take(&engine->streams_lock);
-	shunt_lock_take(&engine->rendezvous_lock);
-	if (r->listener == stream) {
+	shunt_lock_take(&engine->rendezvous_lock); /* behind shunt_listen_adopt(), if that has found it open */
+	r = other.rendezvous = stream->rendezvous;
+	if (r && r->listener == stream) {
 		shunt_streams_each(engine, look_at_other, &other);
 		r->listener = other.found;
 		/* A program may listen for one connection only; the connecting end claims it at its first use. */

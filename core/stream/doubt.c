@@ -13,7 +13,7 @@
 #define TRIES 100	/* to see the queues stand still */
 #define WAIT 4000000ull		/* ns between the first two looks; four times as long between the next, */
 #define WAIT_MOST 16000000000ull	/* up to this */
-#define CLAIM_MOST 64000000ull	/* ns between two claims, which cost little; sixteen times as long from the 64th on */
+#define USES 16		/* the clock is read at each so many */
 #define ESTABLISHED 1	/* tcpi_state: in others a FIN is counted, too */
 
 /* --- what the kernel counts --- */
@@ -39,6 +39,23 @@ static bool is_shut(const struct shunt_sys *sys, int fd)
 	struct timespec now = { 0 };
 
 	return sys->ppoll(&pfd, 1, &now, NULL) > 0;
+}
+
+/*
+ * SIOCINQ ends before an urgent byte, also when that has been read (tcp_inq()). With SO_OOBINLINE it counts all. True: the
+ * queue has more than `unread`.
+ */
+static bool hides_some(const struct shunt_sys *sys, int fd, int unread)
+{
+	socklen_t length = sizeof(int);
+	int was = 0, on = 1, all = unread;
+
+	if (sys->getsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &was, &length) || was ||
+	    sys->setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &on, sizeof(on)))
+		return false;
+	sys->ioctl(fd, SIOCINQ, &all);
+	sys->setsockopt(fd, SOL_SOCKET, SO_OOBINLINE, &was, sizeof(was));
+	return all != unread;
 }
 
 static int count(const struct shunt_sys *sys, int fd, struct counts *counts)
@@ -87,7 +104,8 @@ int shunt_doubt_place(const struct shunt_sys *sys, int fd, bool known,
 			place->written = counts.info.tcpi_bytes_acked + (uint64_t)counts.unsent[0] -
 					 syn;
 		}
-		if (!result && !read && counts.unread[0] == counts.unread[1]) {
+		if (!result && !read && counts.unread[0] == counts.unread[1] &&
+		    (place->held || !hides_some(sys, fd, counts.unread[0]))) {
 			read = true;
 			place->read = counts.info.tcpi_bytes_received - (uint64_t)counts.unread[0];
 		}
@@ -117,7 +135,7 @@ static void count_before(struct shunt_stream *stream, const struct shunt_place_o
 
 void shunt_doubt_begin(struct shunt_stream *stream, enum shunt_cause why)
 {
-	struct shunt_place_on_tcp place = { .connector = false };
+	struct shunt_place_on_tcp place = { .held = true };
 
 	stream->sharing.forked |= SHUNT_FORK_COPIED | SHUNT_FORK_LOST;
 	if (!shunt_doubt_place(stream->group->sys, stream->fd, false, &place))
@@ -146,11 +164,7 @@ void shunt_doubt_share(struct shunt_stream *stream)
 
 static uint64_t wait_for(const struct shunt_stream *stream)
 {
-	const uint8_t looks = stream->doubt.looks;
-	const uint64_t wait = looks < 7 ? WAIT << 2 * (looks - 1) : WAIT_MOST,
-		       most = looks < 64 ? CLAIM_MOST : CLAIM_MOST * 16;
-
-	return shunt_stream_is_doubted(stream) || wait < most ? wait : most;
+	return stream->doubt.looks < 7 ? WAIT << 2 * (stream->doubt.looks - 1) : WAIT_MOST;
 }
 
 /* The program has used it since the last look, and some time has gone by. */
@@ -159,7 +173,7 @@ static bool is_due(struct shunt_engine *engine, const struct shunt_stream *strea
 {
 	if (!stream->doubt.looks)
 		return shunt_short_lived_lasts(engine, uses, bytes, stream->born);
-	return shunt_short_lived_is_used(uses, bytes) &&
+	return shunt_short_lived_is_used(uses % USES ? 0 : uses, bytes) &&
 	       shunt_now(engine) - stream->doubt.looked >= wait_for(stream);
 }
 
@@ -174,10 +188,8 @@ bool shunt_doubt_waits(struct shunt_engine *engine, struct shunt_stream *stream)
 		       atomic_load(&stream->rx.head) + stream->tx.offset - stream->doubt.from);
 }
 
-bool shunt_doubt_later(struct shunt_stream *stream)
+bool shunt_doubt_later(struct shunt_stream *stream, uint8_t most)
 {
-	uint8_t most = shunt_stream_is_doubted(stream) ? SHUNT_DOUBT_LOOKS : SHUNT_DOUBT_CLAIMS;
-
 	if (stream->doubt.looks >= most ||
 	    atomic_load(&stream->state) != SHUNT_CANDIDATE || stream->fd < 0)
 		return false;

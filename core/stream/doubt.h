@@ -28,12 +28,14 @@ struct shunt_sys;
 
 #define SHUNT_DOUBT_GIVEN SHUNT_CAUSE_HELD	/* back from its link, and without its place yet (core/peer/given.h) */
 #define SHUNT_DOUBT_LOOKS 12	/* at the holders of one stream */
-#define SHUNT_DOUBT_CLAIMS 250	/* of one stream whose peer does not have it */
+#define SHUNT_DOUBT_CLAIMS 12	/* of one stream whose peer does not have it, */
+#define SHUNT_DOUBT_CLAIMS_ALONE 6	/* or where nobody offers anything: most servers are so */
 
 /* Where a connection stands, as the kernel counts it. */
 struct shunt_place_on_tcp {
 	uint64_t written, read;	/* bytes of the program, by whoever has held the socket */
 	bool connector;
+	bool held;	/* others may hold the socket: nothing of it is changed, and urgent data is overlooked */
 };
 
 /*
@@ -53,8 +55,8 @@ void shunt_doubt_begin(struct shunt_stream *stream, enum shunt_cause why);
 void shunt_doubt_share(struct shunt_stream *stream);
 /* It is in doubt, or was and waits for its next claim. True: not now. The program's thread, with each use. */
 bool shunt_doubt_waits(struct shunt_engine *engine, struct shunt_stream *stream);
-/* It is looked at, or claimed, once more later. False: that was the last time. Service thread. */
-bool shunt_doubt_later(struct shunt_stream *stream);
+/* It is looked at, or claimed, once more later. False: it has been, `most` times. Service thread. */
+bool shunt_doubt_later(struct shunt_stream *stream, uint8_t most);
 /*
  * Nobody else holds it: takes its place from the kernel. `shares`: doubt.shares before the look. 0; -EBUSY: it has got
  * another holder since; or as shunt_doubt_place(). Service thread.

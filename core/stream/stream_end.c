@@ -80,12 +80,10 @@ static void add_bytes(struct shunt_bytes *sum, const struct shunt_bytes *more)
 void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream, int fd)
 {
 	uint8_t state;
-	bool seated;
+	bool seated, settled;
 
 	if (shunt_fork_slots_held(&stream->sharing) && atomic_load(&stream->state) == SHUNT_LINKED)
 		shunt_stream_retire(engine, fd, stream, SHUNT_CAUSE_FORK);
-	if (stream->doubt.settled)
-		engine->end_hooks->withdraw(engine, stream);
 	if (shunt_intake_repeats(&shunt_stream_seat(stream)->in.intake))
 		shunt_repeat_await(stream, fd);	/* what the closed socket would answer with a reset */
 	engine->end_hooks->unwatch(engine, stream);
@@ -110,6 +108,8 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (!(atomic_load(&stream->seat->release) & SHUNT_RELEASE_KEPT))
 		shunt_kept_forget(engine, stream);
 	stream->fd = -1;
+	settled = stream->doubt.settled;
+	stream->holds += settled;
 	seated = stream->seat->link || stream->holds;
 	add_bytes(&engine->totals.tx, &stream->tx.bytes);
 	add_bytes(&engine->totals.rx, &stream->rx.bytes);
@@ -121,12 +121,16 @@ void shunt_streams_end(struct shunt_engine *engine, struct shunt_stream *stream,
 	if (stream->role == SHUNT_LISTENER) {
 		engine->end_hooks->births_end(engine, stream);
 		engine->end_hooks->withdraw(engine, stream);
+	} else if (settled) {
+		engine->end_hooks->withdraw(engine, stream);
 	}
 	shunt_spares_look(&engine->group);
 	if (seated)
 		shunt_sleep_tell(stream, EPOLLIN | EPOLLOUT | EPOLLHUP);	/* whatever a sleeper asks for */
 	else
 		shunt_streams_free(stream);
+	if (settled)
+		shunt_streams_unhold(stream);
 }
 
 /* Both locks held: who waits has neither, and looks again when it has. */

@@ -198,6 +198,16 @@ static bool has_peek_offset(struct shunt_stream *stream)
 	       offset >= 0;
 }
 
+/* Encryption by the kernel, mostly. A listener of MPTCP says that of its own socket, not of what it accepts. */
+static bool has_protocol(struct shunt_stream *stream)
+{
+	char name[16] = "";
+	socklen_t length = sizeof(name);
+
+	return !stream->group->sys->getsockopt(stream->fd, IPPROTO_TCP, TCP_ULP, name, &length) &&
+	       length > 0 && strncmp(name, "mptcp", sizeof(name));
+}
+
 void shunt_stream_option_adopt(struct shunt_stream *stream)
 {
 	int saved = errno;
@@ -210,8 +220,10 @@ void shunt_stream_option_adopt(struct shunt_stream *stream)
 	if (has_filter(stream))
 		shunt_stream_needs(stream, SHUNT_NEEDS_FILTER, true);
 	if (ask(stream, IPPROTO_IP, IP_MINTTL) || ask(stream, IPPROTO_IPV6, IPV6_MINHOPCOUNT) ||
-	    ask(stream, IPPROTO_TCP, TCP_TX_DELAY))
+	    ask(stream, IPPROTO_TCP, TCP_TX_DELAY) || has_protocol(stream))
 		shunt_stream_needs(stream, SHUNT_NEEDS_OTHER, true);
+	if (ask(stream, IPPROTO_TCP, TCP_REPAIR))
+		shunt_stream_needs(stream, SHUNT_NEEDS_REPAIR, true);
 	errno = saved;
 }
 
