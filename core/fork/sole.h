@@ -7,7 +7,7 @@
  *   user has made the socket. New holders come from former ones, so a process of our user would have given it away.
  *   Relatives are ancestors, descendants and those of the same session.
  * - There is no answer without a /proc of our own PID namespace that shows all processes, nor where an ancestor is outside
- *   of it, nor where a look takes more than 100 ms.
+ *   of it. A look that takes more than 100 ms has none, either.
  * - A descriptor that lies in the queue of a Unix socket is not seen. A holder outside the PID namespace is not, either.
  *   Bytes that those write or read past a link are noticed (core/stream/bypass.h).
  * - A descriptor may move from one process to another during a look. So a socket has only one holder if two looks say so.

@@ -90,7 +90,7 @@ static void go_on(struct shunt_service *service, struct shunt_stream *stream)
 	shunt_claim_go_on(service, stream);
 }
 
-/* What another holder has set counts, and nobody else sets any more. False: the kernel alone serves it. */
+/* Options that another holder has set count. False: the kernel alone serves it. */
 static bool learn_options(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	shunt_stream_look_at_mode(engine, stream->fd, stream);
