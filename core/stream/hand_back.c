@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/stream/hand_back.h"
 #include <errno.h>
+#include <linux/sockios.h>
 #include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include "core/engine.h"
 #include "core/fork/fork_slots.h"
 #include "core/lane/chain.h"
@@ -320,6 +323,17 @@ uint64_t shunt_hand_back_unread_bytes(struct shunt_stream *stream)
 	return from < staged ? staged - from : 0;
 }
 
+bool shunt_hand_back_fits(struct shunt_stream *stream, int fd)
+{
+	const struct shunt_sys *sys = stream->group->sys;
+	int room = 0, queued = 0;
+	socklen_t length = sizeof(room);
+
+	return fd >= 0 && !sys->getsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, &length) &&
+	       !sys->ioctl(fd, SIOCOUTQ, &queued) && /* half of it is the kernel's own */
+	       shunt_hand_back_unread_bytes(stream) + (uint64_t)queued < (uint64_t)room / 2;
+}
+
 bool shunt_hand_back_is_all_read(struct shunt_stream *stream)
 {
 	return !shunt_hand_back_unread_bytes(stream);
@@ -329,10 +343,14 @@ bool shunt_hand_back_unread(struct shunt_stream *stream, int fd, bool exits)
 {
 	struct shunt_seat_out *out = &stream->seat->out;
 	struct shunt_lane *lane = stream->seat->lane;
-	bool back, spare = !exits && is_heard(stream);	/* else it may go on with TCP, and have read beyond the UPGRADE */
+	bool back, spare = !exits && is_heard(stream);
 
 	shunt_assert_held(&stream->tx.lock);
 	if (!can_hand_back(stream) || shunt_hand_back_is_all_read(stream))
+		return false;
+	/* A reader that has not heard of the UPGRADE may go on with TCP, and then it needs all: so it gets all, or nothing. */
+	if (!exits && !spare && atomic_load(&out->posted) == atomic_load(&out->staged) &&
+	    !shunt_hand_back_fits(stream, fd))
 		return false;
 	shunt_lock_take(&lane->lock);
 	back = hand_back(stream, true);

@@ -44,6 +44,8 @@ bool shunt_hand_back_unread(struct shunt_stream *stream, int fd, bool exits)
 	SHUNT_REQUIRES(stream->tx.lock);
 /* How many bytes the peer's program has not read, as far as this end can see. */
 uint64_t shunt_hand_back_unread_bytes(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
+/* The kernel's queue takes all of them at once, so nothing waits for the reader. */
+bool shunt_hand_back_fits(struct shunt_stream *stream, int fd) SHUNT_REQUIRES(stream->tx.lock);
 /* Whether all of them are read. */
 bool shunt_hand_back_is_all_read(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock);
 /* The process ends: the same of all streams. Calls of other threads are awaited until `until`, a point in time. */

@@ -65,26 +65,14 @@ static void stop_reading(struct shunt_engine *engine, struct shunt_seat_in *in)
 	shunt_lock_leave(&engine->group.lock);
 }
 
-/* The kernel's queue takes all that is unread at once, so nothing waits for the reader. */
-static bool fits_into_kernel(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock)
-{
-	const struct shunt_sys *sys = stream->group->sys;
-	int room = 0, queued = 0;
-	socklen_t length = sizeof(room);
-
-	return stream->fd >= 0 &&
-	       !sys->getsockopt(stream->fd, SOL_SOCKET, SO_SNDBUF, &room, &length) &&
-	       !sys->ioctl(stream->fd, SIOCOUTQ, &queued) && /* half of it is the kernel's own */
-	       shunt_hand_back_unread_bytes(stream) + (uint64_t)queued < (uint64_t)room / 2;
-}
-
 /*
  * The reader may make a ring, too. It needs what it has not read from TCP then, ahead of all that comes later. So TCP
  * carries that again now: once it has gone on, it is too late. Both locks held.
  */
 static bool repeat_unread(struct shunt_stream *stream) SHUNT_REQUIRES(stream->tx.lock)
 {
-	return fits_into_kernel(stream) && shunt_hand_back_unread(stream, stream->fd, true);
+	return shunt_hand_back_fits(stream, stream->fd) &&
+	       shunt_hand_back_unread(stream, stream->fd, true);
 }
 
 static void stop_sending(struct shunt_engine *engine, struct shunt_stream *stream,
