@@ -107,10 +107,12 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 {
 	struct shunt_rx *rx = &stream->rx;
 	struct shunt_seat_in *in = &stream->seat->in;
+	uint64_t head;	/* SHUNT_NEVER: of a spare that has been given up */
 	bool gone;	/* perhaps a spare that has just been given up, and reset: it may be open */
 
 	if (__builtin_expect(stream->spare != NULL, 0) && atomic_load(&stream->spare->rests) &&
-	    !atomic_load(&stream->spare->born)) /* behind its birth it may change tracks before it is accepted */
+	    !atomic_load(&stream->spare->born) &&
+	    shunt_intake_open(&in->intake)) /* behind its birth it may change tracks before it is accepted */
 		return shunt_births_add(stream, at);
 	gone = __builtin_expect(atomic_load(&stream->state) == SHUNT_CLOSED, 0) &&
 	       shunt_end_has(&stream->end, SHUNT_END_BROKEN);
@@ -123,7 +125,8 @@ static const char *on_upgrade(struct shunt_engine *engine, struct shunt_stream *
 				   EPOLLIN | EPOLLRDHUP | SHUNT_READY_ARRIVED | SHUNT_READY_TRACK);
 		return NULL;
 	}
-	if (atomic_load(&in->boundary) != SHUNT_NEVER || at < atomic_load(&rx->head) ||
+	head = atomic_load(&rx->head);
+	if (atomic_load(&in->boundary) != SHUNT_NEVER || (head != SHUNT_NEVER && at < head) ||
 	    at < atomic_load(&in->tail) || !shunt_intake_try(&in->intake, SHUNT_INTAKE_OPENS))
 		return gone ? NULL : "an upgrade out of turn";
 	in->link.from = at;
