@@ -482,6 +482,18 @@ void shunt_spare_give_up(struct shunt_stream *stream)
 	shunt_lane_request(stream->seat->lane, stream->seat, SHUNT_WORK_RELEASE);
 }
 
+/*
+ * A listener's close() returns behind this, and a connect() after that is to find nobody there. So what has been requested is
+ * posted, and not left to another thread that has the lane. tx.lock held.
+ */
+static void post_all(struct shunt_lane *lane)
+{
+	shunt_lock_take(&lane->lock);
+	shunt_lane_serve(lane);
+	shunt_lock_leave(&lane->lock);
+	shunt_lane_kick(lane);
+}
+
 void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream)
 {
 	bool rests, seated = false;
@@ -495,6 +507,8 @@ void shunt_spare_end(struct shunt_engine *engine, struct shunt_stream *stream)
 			shunt_streams_reset_tcp(engine->sys, stream->spare->fd);
 		if (stream->seat->link && atomic_load(&stream->state) == SHUNT_LINKED) {
 			shunt_spare_give_up(stream);
+			if (stream->role == SHUNT_ACCEPTOR)
+				post_all(stream->seat->lane);
 			shunt_streams_leave_dead(stream);
 		}
 		atomic_store(&stream->state, SHUNT_CLOSED);
