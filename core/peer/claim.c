@@ -164,8 +164,7 @@ static void claim(struct shunt_service *service, struct shunt_stream *stream)
 {
 	struct shunt_engine *engine = service->engine;
 	struct shunt_link *link = link_to(service, &stream->tuple);
-	enum shunt_cause cause = link || stream->doubt.looks ? SHUNT_CAUSE_NONE :
-					  shunt_claim_refusal(service, &stream->tuple);
+	enum shunt_cause cause = link ? SHUNT_CAUSE_NONE : shunt_claim_refusal(service, stream);
 
 	if (shunt_verdict_leaves(stream))
 		shunt_claim_stays(engine, stream, SHUNT_CAUSE_RULE);

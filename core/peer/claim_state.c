@@ -15,6 +15,8 @@
 #include "core/stream/tuple.h"
 #include "core/trace/probe.h"
 
+#define AGAIN 50000000ull	/* ns that a refusal counts for connections that are claimed once more (core/stream/doubt.h) */
+
 static bool may_follow(uint32_t from, uint32_t to)
 {
 	switch (from) {
@@ -118,16 +120,19 @@ enum shunt_cause shunt_claim_reason(struct shunt_service *service,
 }
 
 enum shunt_cause shunt_claim_refusal(struct shunt_service *service,
-				      const struct shunt_tuple *tuple)
+				      const struct shunt_stream *stream)
 {
+	const struct shunt_tuple *tuple = &stream->tuple;
 	struct shunt_name name;
-	uint64_t now = shunt_now(service->engine);
+	uint64_t since = shunt_now(service->engine) -
+			 (stream->doubt.looks ? AGAIN :
+						service->engine->config.refused_ms * 1000000);
 
 	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &name);
 	for (int i = 0; i < SHUNT_REFUSED_SLOTS; i++) {
 		struct shunt_refused *refused = &service->refused[i];
 
-		if (refused->until > now && refused->name.length == name.length &&
+		if (refused->at > since && refused->name.length == name.length &&
 		    !memcmp(refused->name.text, name.text, name.length))
 			return refused->cause;
 	}
@@ -141,7 +146,7 @@ static void remember_refusal(struct shunt_service *service, const struct shunt_t
 		&service->refused[service->refused_next++ % SHUNT_REFUSED_SLOTS];
 
 	shunt_rendezvous_name(tuple->peer, tuple->peer_port, false, &refused->name);
-	refused->until = shunt_now(service->engine) + service->engine->config.refused_ms * 1000000;
+	refused->at = shunt_now(service->engine);
 	refused->cause = cause;
 }
 

@@ -21,7 +21,7 @@ struct shunt_service;
 
 struct shunt_refused {		/* an address that is not asked again for a while */
 	struct shunt_name name;
-	uint64_t until;
+	uint64_t at;
 	enum shunt_cause cause;
 };
 
@@ -48,9 +48,9 @@ void shunt_claim_stays(struct shunt_engine *engine, struct shunt_stream *stream,
 /* It stays on TCP, and so do others to that address for a while. */
 void shunt_claim_fails(struct shunt_service *service, struct shunt_stream *stream,
 		       enum shunt_cause cause);
-/* Why nobody is asked at this address now; SHUNT_CAUSE_NONE: somebody may be. */
+/* Why nobody is asked at the stream's address now; SHUNT_CAUSE_NONE: somebody may be. */
 enum shunt_cause shunt_claim_refusal(struct shunt_service *service,
-				      const struct shunt_tuple *tuple);
+				      const struct shunt_stream *stream);
 /* Why a connection to this host was not claimed: the reason, or a better one that the kernel knows. */
 enum shunt_cause shunt_claim_reason(struct shunt_service *service,
 				     const struct shunt_stream *stream, enum shunt_cause cause);

@@ -13,6 +13,7 @@
 #define TRIES 100	/* to see the queues stand still */
 #define WAIT 4000000ull		/* ns between the first two looks; four times as long between the next, */
 #define WAIT_MOST 16000000000ull	/* up to this */
+#define CLAIM_MOST 64000000ull	/* ns between two claims; sixteen times as long from the 64th on */
 #define USES 16		/* the clock is read at each so many */
 #define ESTABLISHED 1	/* tcpi_state: in others a FIN is counted, too */
 
@@ -164,7 +165,11 @@ void shunt_doubt_share(struct shunt_stream *stream)
 
 static uint64_t wait_for(const struct shunt_stream *stream)
 {
-	return stream->doubt.looks < 7 ? WAIT << 2 * (stream->doubt.looks - 1) : WAIT_MOST;
+	const uint8_t looks = stream->doubt.looks;
+	const uint64_t wait = looks < 7 ? WAIT << 2 * (looks - 1) : WAIT_MOST,
+		       most = looks < 64 ? CLAIM_MOST : CLAIM_MOST * 16;
+
+	return shunt_stream_is_doubted(stream) || wait < most ? wait : most;
 }
 
 /* The program has used it since the last look, and some time has gone by. */

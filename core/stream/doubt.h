@@ -28,8 +28,8 @@ struct shunt_sys;
 
 #define SHUNT_DOUBT_GIVEN SHUNT_CAUSE_HELD	/* back from its link, and without its place yet (core/peer/given.h) */
 #define SHUNT_DOUBT_LOOKS 12	/* at the holders of one stream */
-#define SHUNT_DOUBT_CLAIMS 12	/* of one stream whose peer does not have it, */
-#define SHUNT_DOUBT_CLAIMS_ALONE 6	/* or where nobody offers anything: most servers are so */
+#define SHUNT_DOUBT_CLAIMS 100	/* of one stream whose peer does not have it, */
+#define SHUNT_DOUBT_CLAIMS_ALONE 16	/* or where nobody offers anything: most servers are so */
 
 /* Where a connection stands, as the kernel counts it. */
 struct shunt_place_on_tcp {

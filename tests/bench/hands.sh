@@ -75,7 +75,11 @@ node_() {
 	$1 node -e '
 const cluster = require("cluster"), net = require("net"), [port, bytes] = process.argv.slice(1).map(Number);
 if (cluster.isPrimary) { cluster.fork(); cluster.fork(); }
-else net.createServer(s => { s.on("error", () => {}); s.on("data", () => s.end(Buffer.alloc(bytes))); }).listen(port, "127.0.0.1");' "$port" "$bytes" &
+else {
+	const piece = Buffer.alloc(65536);	// one large write would be one call of the kernel, and over before anything is known
+	function* pieces() { for (let left = bytes; left > 0; left -= piece.length) yield piece; }
+	net.createServer(s => { s.on("error", () => {}); s.on("data", () => require("stream").Readable.from(pieces()).pipe(s)); }).listen(port, "127.0.0.1");
+}' "$port" "$bytes" &
 	server=$!
 	children+=("$server")
 	wait_port "$port"
