@@ -37,7 +37,7 @@ struct shunt_sole_socket {
 
 /* False: the number is not open. */
 bool shunt_sole_ask(int fd, struct shunt_sole_socket *socket);
-/* Answers for all. It takes some system calls for each process, and one for each descriptor of it. No lock held. */
+/* Answers for all. It takes some system calls for each process, and one for each descriptor of it. Of locks only seats_lock is held. */
 void shunt_sole_look(struct shunt_fds *fds, struct shunt_sole_socket *sockets, unsigned int count);
 
 #endif

@@ -14,7 +14,7 @@ struct shunt_stream;
 
 /* The program has used a connection that it has accepted there. */
 void shunt_listener_worker_tell(struct shunt_service *service, struct shunt_stream *stream);
-/* Joins the owner of the address, if there is one. rendezvous_lock held. False: there is none. */
+/* Joins the owner of the address. False: nobody owns it. rendezvous_lock held. */
 bool shunt_listener_worker_join(struct shunt_service *service, struct shunt_rendezvous *r,
 				struct shunt_crowd *crowd);
 /* The owner has said something: see loop.h. */

@@ -10,8 +10,8 @@
  * attaches (core/peer/attach.c).
  *
  * If somebody holds it, the stream is looked at again when it has been used for some milliseconds more, and for longer each
- * time. At last it is plain, for good. The same steps are for a connector whose peer had no Shunt or did not have the
- * connection: another process may have it later.
+ * time. At last it is plain, for good. A connector whose peer had no Shunt, or did not have the connection, is claimed again
+ * in the same way: another process may have it.
  *
  * Which end has connected: the kernel counts the SYN among the bytes that were acknowledged, and not among those sent.
  */

@@ -34,7 +34,7 @@ static inline bool shunt_named_rings(const struct shunt_stream *stream, uint32_t
 bool shunt_named_can(const struct shunt_stream *stream);
 /* The line names the waiter; 0: none. */
 void shunt_named_write(struct shunt_stream *stream, uint32_t waiter);
-/* The same for a thread that sleeps on the stream. False: the stream has other waiters or no bells, and its line names none. */
+/* A thread that sleeps on the stream is named. False: others wait, too, or the link has no bells, so nobody is named. */
 bool shunt_named_by(struct shunt_stream *stream, const struct shunt_sleep_on *on, uint32_t waiter);
 
 #endif

@@ -17,7 +17,8 @@
  * ring. It drops them from the kernel's queue when it has read the last one, or when it retires. A reader that had
  * not heard of the UPGRADE may read them from TCP; then the link's are the copy. Bytes that the socket does not take
  * at once are not repeated by shutdown and close, because this end can still be asked for them. At exit they wait for
- * room. If nothing is unread, nothing of this happens: the sender looks at word 15. Where unread bytes can be had
+ * room. A reader that is not known to have passed the UPGRADE needs all of them. So none is repeated if the socket seems to
+ * have no room, and else the rest waits. If nothing is unread, nothing of this happens: the sender looks at word 15. Where unread bytes can be had
  * neither from the peer nor from a repeat, a socket that is passed is reset.
  */
 #ifndef SHUNT_CORE_STREAM_REPEAT_H
